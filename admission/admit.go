@@ -2,11 +2,97 @@ package admission
 
 import "scopeward/table"
 
-// Admit decides.
-func Admit(t *table.Table, a Ask) Decision { return Decision{} }
+// sight is what a decision saw under the lock: the stamp of the live record, if
+// there was one, and which rule decided. A record is never changed, so its parts
+// may be kept.
+type sight struct {
+	ruling
+	rule  rule
+	stamp table.Stamp
+	tag   table.Tag
+}
 
-// Explain decides and reserves nothing.
-func Explain(t *table.Table, a Ask) Decision { return Decision{} }
+// look judges a against s. It stops at the first rule that does not pass.
+func look(a *ask, s table.State, order []rule) (seen sight) {
+	if s.Live != nil {
+		seen.stamp, seen.tag = s.Live.Stamp(), s.Live.Tag()
+	}
+	for _, r := range order {
+		seen.rule, seen.ruling = r, r.judge(a, s)
+		if seen.verdict != Admitted {
+			break
+		}
+	}
+	return seen
+}
 
-// Commit settles an admitted bind.
-func Commit(t *table.Table, admitted Decision) Decision { return Decision{} }
+// reservation is what an admitted bind holds.
+func (a *ask) reservation() table.Reservation {
+	return table.Reservation{
+		Scope:     table.Key{Owner: a.Selector.Owner, Ref: a.Selector.Ref},
+		Opener:    a.Opener,
+		Principal: a.Principal,
+		Module:    a.Module,
+		Provider:  a.Provider,
+		Hold:      a.Selector.HoldPresence,
+	}
+}
+
+// Admit decides about a bind and, when it may go on, reserves epoch usage and
+// captures the tag, all in one step under the table's lock (section 4). The
+// caller settles an admitted bind with [Commit] or [table.Table.Release], once.
+//
+// An opener that is gone by now is refused [CodeUnsupported].
+func Admit(t *table.Table, a Ask) Decision {
+	p, order := prepare(a), rules()
+	var seen sight
+	route, tag, ok := t.Reserve(p.reservation(), func(s table.State) bool {
+		seen = look(p, s, order)
+		return seen.verdict == Admitted
+	})
+	switch d := p.decision(seen); {
+	case d.Verdict != Admitted:
+		t.Release(route)
+		return d
+	case !ok:
+		return unsupported("the opener's connection is gone")
+	default:
+		d.Route, d.Tag = route, tag
+		return d
+	}
+}
+
+// Explain decides as [Admit] does and reserves nothing. The ask needs no opener
+// and no provider.
+func Explain(t *table.Table, a Ask) Decision {
+	p, order := prepare(a), rules()
+	var seen sight
+	t.Reserve(p.reservation(), func(s table.State) bool {
+		seen = look(p, s, order)
+		return false
+	})
+	return p.decision(seen)
+}
+
+// decision renders what was seen, off the lock.
+func (a *ask) decision(seen sight) Decision {
+	d := Decision{Verdict: seen.verdict, Code: seen.code, Rule: seen.rule.name}
+	switch seen.verdict {
+	case Refused:
+		d.Message = seen.rule.say(a, seen)
+	case Admitted:
+		stamp, err := renderStamp(seen.stamp, a.Capabilities)
+		if err != nil {
+			return unsupported("the scope has no stamp")
+		}
+		d.Rule, d.Tag, d.Stamp = "4 admission", seen.tag, stamp
+		d.Mode = ModeFor(a.Capabilities, &seen.stamp.Attributes)
+	}
+	return d
+}
+
+// unsupported refuses a bind that every rule passed: it goes nowhere rather than
+// on without its scope (section 8).
+func unsupported(why string) Decision {
+	return Decision{Code: CodeUnsupported, Rule: "8 no unscoped fallback", Message: why}
+}

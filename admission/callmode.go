@@ -1,8 +1,6 @@
 package admission
 
 import (
-	"errors"
-
 	"github.com/go-json-experiment/json/jsontext"
 
 	"scopeward/table"
@@ -23,12 +21,10 @@ const (
 // Known says whether m is one of the three. A provider refuses every other.
 func (m CallMode) Known() bool { return m == Classic || m == Codemode || m == Flow }
 
-var errCallMode = errors.New("call_mode is not a string")
-
 // UnmarshalJSONFrom reads any string, and nothing but a string.
 func (m *CallMode) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	if dec.PeekKind() != '"' {
-		return errCallMode
+		return ErrCallMode
 	}
 	tok, err := dec.ReadToken()
 	if err != nil {

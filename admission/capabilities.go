@@ -1,7 +1,6 @@
 package admission
 
 import (
-	"errors"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -36,8 +35,6 @@ func NewCapabilities(provides ...Capability) Capabilities {
 	return Capabilities{provides: table.NewSet(provides...)}
 }
 
-var errCapabilities = errors.New("capabilities is not an object whose provides is a list of strings")
-
 // ParseCapabilities reads a manifest's capabilities member. An empty raw and
 // null provide nothing. Members other than provides are the router's to judge.
 // On an error nothing is provided.
@@ -50,19 +47,19 @@ func ParseCapabilities(raw []byte) (Capabilities, error) {
 		return Capabilities{}, nil
 	case '{':
 	default:
-		return Capabilities{}, errCapabilities
+		return Capabilities{}, ErrCapabilities
 	}
 	var block struct {
 		Provides []jsontext.Value `json:"provides"`
 	}
 	if err := json.Unmarshal(raw, &block); err != nil {
-		return Capabilities{}, errCapabilities
+		return Capabilities{}, ErrCapabilities
 	}
 	provides := make([]Capability, 0, len(block.Provides))
 	for _, v := range block.Provides {
 		var c Capability
 		if v.Kind() != '"' || json.Unmarshal(v, &c) != nil {
-			return Capabilities{}, errCapabilities
+			return Capabilities{}, ErrCapabilities
 		}
 		provides = append(provides, c)
 	}
