@@ -1,0 +1,4 @@
+# limit: 600
+# The README's command.
+set -euo pipefail
+go test ./...

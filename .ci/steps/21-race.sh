@@ -1,0 +1,3 @@
+# limit: 900
+set -euo pipefail
+go test -race ./...
