@@ -1,0 +1,98 @@
+package connfile
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func newTestWatcher(t *testing.T, path string) *Watcher {
+	t.Helper()
+	w, err := Watch(path)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, w.Close()) })
+	return w
+}
+
+// mustSee waits until the newest change is want: steps of a burst may be
+// reported one by one or as one.
+func mustSee(t *testing.T, w *Watcher, want Change) {
+	t.Helper()
+	late := time.After(10 * time.Second)
+	for {
+		select {
+		case got, ok := <-w.Changes():
+			require.True(t, ok)
+			if got == want {
+				return
+			}
+		case <-late:
+			t.Fatalf("change %d was not reported", want)
+		}
+	}
+}
+
+func TestWatchSeesPublishReplaceAndRemove(t *testing.T) {
+	path := filepath.Join(t.TempDir(), Name)
+	w := newTestWatcher(t, path)
+	mustPublish(t, path, testFile())
+	mustSee(t, w, Changed)
+	mustPublish(t, path, testFile())
+	mustSee(t, w, Changed)
+	require.NoError(t, os.Remove(path))
+	mustSee(t, w, Removed)
+	mustPublish(t, path, testFile())
+	mustSee(t, w, Changed)
+}
+
+func TestWatchWaitsForAFolderThatIsNotThere(t *testing.T) {
+	root := t.TempDir()
+	path := filepath.Join(root, "a", "b", "c", Name)
+	w := newTestWatcher(t, path)
+	mustPublish(t, path, testFile())
+	mustSee(t, w, Changed)
+	require.NoError(t, os.RemoveAll(filepath.Join(root, "a")))
+	mustSee(t, w, Removed)
+	mustPublish(t, path, testFile())
+	mustSee(t, w, Changed)
+}
+
+func TestWatchSeesItsFolderRenamedAway(t *testing.T) {
+	root := t.TempDir()
+	path := filepath.Join(root, "run", Name)
+	mustPublish(t, path, testFile())
+	w := newTestWatcher(t, path)
+	require.NoError(t, os.Rename(filepath.Join(root, "run"), filepath.Join(root, "old")))
+	mustSee(t, w, Removed)
+	mustPublish(t, path, testFile())
+	mustSee(t, w, Changed)
+}
+
+func TestWatchKeepsQuietAboutItsNeighbours(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, Name)
+	w := newTestWatcher(t, path)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "other"), nil, 0o600))
+	mustPublish(t, path, testFile())
+	// Events are in order: the neighbour's would have come first and as Removed.
+	select {
+	case got := <-w.Changes():
+		require.Equal(t, Changed, got)
+	case <-time.After(10 * time.Second):
+		t.Fatal("the file's own change was not reported")
+	}
+}
+
+func TestWatchHoldsOneChangeForASlowReader(t *testing.T) {
+	path := filepath.Join(t.TempDir(), Name)
+	w := newTestWatcher(t, path)
+	for range 200 {
+		mustPublish(t, path, testFile())
+	}
+	require.NoError(t, os.Remove(path))
+	mustSee(t, w, Removed)
+	require.LessOrEqual(t, len(w.Changes()), 1)
+}
