@@ -1,0 +1,73 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// facts say where and how a run's figures were taken.
+type facts struct {
+	Date     string            `json:"date"`
+	Kernel   string            `json:"kernel"`
+	CPU      string            `json:"cpu"`
+	Cores    int               `json:"cores"`
+	Memory   string            `json:"memory"`
+	Go       string            `json:"go"`
+	Versions map[string]string `json:"versions"` // of each world's router or proxy
+	Effort   effort            `json:"effort"`
+	Took     string            `json:"took"`
+}
+
+func machineFacts(e effort) facts {
+	f := facts{
+		Date: time.Now().UTC().Format(time.DateOnly), Cores: runtime.NumCPU(), Go: runtime.Version(),
+		CPU: cpuModel(), Versions: make(map[string]string), Effort: e,
+	}
+	var u unix.Utsname
+	if unix.Uname(&u) == nil {
+		f.Kernel = unix.ByteSliceToString(u.Release[:])
+	}
+	var info unix.Sysinfo_t
+	if unix.Sysinfo(&info) == nil {
+		f.Memory = fmt.Sprintf("%.1f GiB", float64(info.Totalram)*float64(info.Unit)/(1<<30))
+	}
+	return f
+}
+
+func cpuModel() string {
+	text, _ := os.ReadFile("/proc/cpuinfo")
+	for line := range strings.Lines(string(text)) {
+		if rest, ok := strings.CutPrefix(line, "model name"); ok {
+			return strings.TrimSpace(strings.TrimLeft(rest, "\t :"))
+		}
+	}
+	return runtime.GOARCH
+}
+
+// haproxyVersion is the first line that the binary says of itself.
+func haproxyVersion(binary string) string {
+	out, err := exec.Command(binary, "-v").Output()
+	if err != nil {
+		return "unknown"
+	}
+	line, _, _ := strings.Cut(string(out), "\n")
+	fields := strings.Fields(line)
+	return strings.Join(fields[:min(3, len(fields))], " ")
+}
+
+func (f facts) write(out io.Writer) error {
+	_, err := fmt.Fprintf(out, `%s, %d cores of %s, %s, Linux %s, %s.
+Router %s; native scopes %s; %s. %d rounds of %v each, in %s.
+
+`, f.Date, f.Cores, f.CPU, f.Memory, f.Kernel, f.Go,
+		f.Versions[worldDirect], f.Versions[worldNative], f.Versions[worldHAProxy],
+		f.Effort.Rounds, f.Effort.Span, f.Took)
+	return err
+}

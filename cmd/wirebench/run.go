@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"syscall"
+	"time"
+)
+
+// threads is how many threads of this process may run Go code at once. Each
+// connection's thread sits in a system call most of the time and keeps its
+// place only while there are more places than threads.
+const threads = 64
+
+// heapLimit is where this process collects garbage after all, in bytes. Below
+// it garbage is collected between measurements only.
+const heapLimit = 2 << 30
+
+// errFailed says that the figures are not complete. What is missing was said.
+var errFailed = fmt.Errorf("some measurements failed")
+
+// measureAll runs what o asks for and prints it. A run that ends early prints
+// what it has.
+func measureAll(ctx context.Context, o options) error {
+	started := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, o.effort.Limit)
+	defer cancel()
+	runtime.GOMAXPROCS(threads)
+	debug.SetGCPercent(-1)
+	debug.SetMemoryLimit(heapLimit)
+	if err := allowDescriptors(); err != nil {
+		return err
+	}
+	scratch, err := os.MkdirTemp("", "wirebench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(scratch)
+	if slices.Contains(o.worlds, worldOurs) && o.binaries.scopeward == "" {
+		if o.binaries.scopeward, err = buildScopeward(ctx, scratch); err != nil {
+			return err
+		}
+	}
+	if o.binaries, err = o.binaries.absolute(); err != nil {
+		return err
+	}
+	b := &bench{
+		effort: o.effort, phases: selected(phases(), o.wants, o.worlds), worlds: o.worlds,
+		binaries: o.binaries, scratch: scratch, progress: os.Stderr,
+		sheet: newSheet(o.effort.Rounds), versions: make(map[string]string),
+	}
+	b.run(ctx)
+	f := machineFacts(o.effort)
+	f.Took = time.Since(started).Round(time.Second).String()
+	f.Versions = b.versions
+	f.Versions[worldHAProxy] = haproxyVersion(o.binaries.haproxy)
+	if err := print(o, f, b.sheet); err != nil {
+		return err
+	}
+	if len(b.sheet.failures) > 0 || ctx.Err() != nil {
+		return errFailed
+	}
+	return nil
+}
+
+// print writes the table, and the report where it was asked for.
+func print(o options, f facts, s *sheet) error {
+	rows := slices.DeleteFunc(metrics(), func(m metric) bool { return !o.wants(m.id) })
+	if o.json != "" {
+		text, err := newReport(f, s, rows).render()
+		if err != nil {
+			return err
+		}
+		if o.json == "-" {
+			_, err := os.Stdout.Write(text)
+			return err
+		}
+		if err := os.WriteFile(o.json, text, 0o644); err != nil {
+			return err
+		}
+	}
+	if err := f.write(os.Stdout); err != nil {
+		return err
+	}
+	return writeTable(os.Stdout, s, rows, o.worlds)
+}
+
+// absolute makes the paths good in every world's folder.
+func (b binaries) absolute() (binaries, error) {
+	for _, p := range []*string{&b.router, &b.native, &b.haproxy, &b.scopeward} {
+		if *p == "" {
+			continue
+		}
+		path, err := filepath.Abs(*p)
+		if err != nil {
+			return b, err
+		}
+		*p = path
+	}
+	return b, nil
+}
+
+// allowDescriptors raises the limit of open files for the children too. The
+// runtime raises it for this process only, unless it is told so.
+func allowDescriptors() error {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return fmt.Errorf("limit of open files: %w", err)
+	}
+	limit.Cur = limit.Max
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return fmt.Errorf("limit of open files: %w", err)
+	}
+	return nil
+}
