@@ -1,0 +1,96 @@
+package bpf
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+)
+
+// SelfProbe connects to a listener of our own and sees whether we are named. It
+// is how programs that were detached behind our back are noticed. The error is
+// [ErrNotAttributed] when we are not named, and the context's or the network's
+// when the probe could not be made.
+func (a *Attributor) SelfProbe(ctx context.Context) error {
+	l, err := ListenTCP(ctx, "127.0.0.1:0")
+	if err != nil {
+		return fmt.Errorf("self-probe: %w", err)
+	}
+	defer l.Close()
+	if d, ok := ctx.Deadline(); ok {
+		if err := l.SetDeadline(d); err != nil {
+			return fmt.Errorf("self-probe: %w", err)
+		}
+	}
+	addr := l.Addr().(*net.TCPAddr)
+	restore, err := a.addOwnPort(uint16(addr.Port))
+	if err != nil {
+		return fmt.Errorf("self-probe: %w", err)
+	}
+	defer restore()
+
+	var d net.Dialer
+	d.SetMultipathTCP(false)
+	c, err := d.DialContext(ctx, "tcp", addr.String())
+	if err != nil {
+		return fmt.Errorf("self-probe: %w", err)
+	}
+	defer c.Close()
+	for {
+		s, err := l.AcceptTCP()
+		if err != nil {
+			return fmt.Errorf("self-probe: %w", err)
+		}
+		stranger := s.RemoteAddr().String() != c.LocalAddr().String()
+		var got Process
+		if !stranger {
+			got = a.probed(s)
+		}
+		s.Close()
+		switch {
+		case stranger: // somebody scans ports; ours is still in the queue
+		case !got.Known:
+			return fmt.Errorf("%w: %s", ErrNotAttributed, got.Reason)
+		case got.PID != os.Getpid():
+			return fmt.Errorf("%w: it was taken for pid %d", ErrNotAttributed, got.PID)
+		default:
+			return nil
+		}
+	}
+}
+
+// probed is Process without counting it: a probe is no connection of anybody's.
+func (a *Attributor) probed(c *net.TCPConn) Process {
+	var p *Peer
+	if a.hooks != nil {
+		p = a.peerByHooks(c)
+	} else {
+		p = peerByProcfs(c)
+	}
+	defer p.Close()
+	return p.Process()
+}
+
+// addOwnPort lets the hooks see one more port until the returned function runs.
+func (a *Attributor) addOwnPort(port uint16) (func(), error) {
+	if a.hooks == nil {
+		return func() {}, nil
+	}
+	a.portsMu.Lock()
+	defer a.portsMu.Unlock()
+	if err := a.hooks.ports.Put(port, uint8(RoleOwn)); err != nil {
+		return nil, err
+	}
+	return func() {
+		a.portsMu.Lock()
+		defer a.portsMu.Unlock()
+		for role, ports := range a.ports {
+			if slices.Contains(ports, port) {
+				_ = a.hooks.ports.Put(port, uint8(role)) // it is there already
+				return
+			}
+		}
+		_ = a.hooks.ports.Delete(port) // at worst one port too many is looked at
+	}, nil
+}
