@@ -62,6 +62,10 @@ const (
 	CodeBadConsumerIdentity     = "bad_consumer_identity"
 	CodeReservedModule          = "reserved_module"
 	CodeTargetUnavailable       = "target_unavailable"
+
+	// CodeNotRegistered answers a scope operation on a connection without a
+	// registration (section 11).
+	CodeNotRegistered = "not_registered"
 )
 
 // MarkPrefix begins the one string that the sidecar adds to an open's

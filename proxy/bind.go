@@ -1,0 +1,233 @@
+package proxy
+
+import (
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"scopeward/admission"
+	"scopeward/proxy/wire"
+	"scopeward/table"
+)
+
+// bind is a stamped bind that the module has not answered.
+type bind struct {
+	open     *open
+	admitted admission.Decision
+	leg      leg           // in the module's space
+	route    table.RouteID // 0 once released
+
+	cancelled bool // the router gave it up: the answer counts for nothing
+}
+
+// bindBody is what of a route.bind is read.
+type bindBody struct {
+	Channel   uint16           `json:"route_channel"`
+	Epoch     uint32           `json:"epoch"`
+	Target    target           `json:"target"`
+	Identity  identity         `json:"identity"`
+	Principal jsontext.Value   `json:"principal"`
+	Caps      []jsontext.Value `json:"consumer_capabilities"`
+}
+
+// fromRouter takes a Request of the router's. Only binds are read.
+func (s *Session) fromRouter(f held) {
+	o, err := wire.ParseObject(f.body())
+	if err != nil {
+		s.write(toPeer, f.frame)
+		return
+	}
+	if raw, ok := o.Get("op"); ok {
+		if op, _ := text(raw); op == wire.OpRouteBind {
+			s.bind(f, &o)
+			return
+		}
+	}
+	s.write(toPeer, f.frame)
+}
+
+// bind takes a route.bind. One that carries a mark is judged here and nowhere
+// else: by now the router has checked target, identity and limits, its
+// principal is on the frame, and this connection is the one that will serve.
+//
+// Every bind is answered: the router counts unanswered ones against the module.
+func (s *Session) bind(f held, o *wire.Object) {
+	var b bindBody
+	if err := json.Unmarshal(f.body(), &b, lenient); err != nil {
+		s.answerBind(f, wire.CodeTargetUnavailable, "the bind is not as this sidecar knows it")
+		return
+	}
+	marks := marksIn(b.Caps)
+	if s.role != registered {
+		s.answerBind(f, wire.CodeTargetUnavailable, "the module's connection has no registration")
+		return
+	}
+	if len(marks) == 0 {
+		s.unscoped(f, o)
+		return
+	}
+	op, ok := s.world.find(marks)
+	if !ok {
+		s.answerBind(f, string(admission.CodeUnsupported), "the scope's mark is not of an open under way")
+		return
+	}
+	if what := op.differs(b); what != "" {
+		s.world.take(op)
+		s.answerBind(f, string(admission.CodeUnsupported), "the bind's "+what+" is not the marked open's")
+		return
+	}
+	s.judgeBind(f, o, op, b)
+}
+
+// marksIn returns the strings of a bind's consumer_capabilities that begin as
+// our marks do.
+func marksIn(caps []jsontext.Value) []string {
+	var marks []string
+	for _, raw := range caps {
+		if c, ok := text(raw); ok && strings.HasPrefix(c, wire.MarkPrefix) {
+			marks = append(marks, c)
+		}
+	}
+	return marks
+}
+
+// differs names what of a bind is not its open's, "" when all is.
+func (op *open) differs(b bindBody) string {
+	var p table.Principal
+	switch {
+	case b.Target != op.target:
+		return "target"
+	case !b.Identity.equal(op.identity):
+		return "identity"
+	case json.Unmarshal(b.Principal, &p) != nil || p != op.claimed:
+		return "principal"
+	}
+	return ""
+}
+
+// judgeBind runs admission and sends the bind on, stamped, or answers it.
+func (s *Session) judgeBind(f held, o *wire.Object, op *open, b bindBody) {
+	ask := admission.Ask{
+		Selector: op.selector, Opener: op.peer, Principal: op.claimed,
+		Module: s.module.id, Provider: s.peer(), Capabilities: s.module.provides, Now: s.world.now(),
+	}
+	if a, ok := s.lanes[toPeer].asked.answers[AskRoster]; ok {
+		ask.Roster = admission.NotConfigured
+		if a.Configured {
+			ask.Roster = admission.Configured
+		}
+	}
+	d := admission.Admit(s.world.Table, ask)
+	if d.Verdict == admission.NeedRoster {
+		// The answer, when it is known at once, is asked with.
+		a, ok := s.ask(&s.lanes[toPeer], f, Question{Kind: AskRoster, Conn: s.id, ModuleID: op.selector.Owner.ModuleID})
+		if !ok {
+			return
+		}
+		ask.Roster = admission.NotConfigured
+		if a.Configured {
+			ask.Roster = admission.Configured
+		}
+		d = admission.Admit(s.world.Table, ask)
+	}
+	if d.Verdict != admission.Admitted {
+		s.world.take(op)
+		s.record(Decision{Kind: Refused, Principal: op.claimed, Scope: op.scope(), Target: s.module.id, Rule: d.Rule, Code: string(d.Code), Message: d.Message, Opener: op.conn})
+		s.answerBind(f, string(d.Code), d.Message)
+		return
+	}
+	if !s.world.admit(op, d.Route) {
+		s.world.Table.Release(d.Route)
+		s.answerBind(f, string(admission.CodeUnsupported), "the scope's mark is not of an open under way")
+		return
+	}
+	s.record(Decision{Kind: Admitted, Principal: op.claimed, Scope: d.Tag.ScopeID, Target: s.module.id, Rule: d.Rule, Opener: op.conn})
+	if s.binds == nil {
+		s.binds = make(map[uint64]*bind)
+	}
+	s.binds[f.Corr] = &bind{open: op, admitted: d, leg: leg{b.Channel, b.Epoch}, route: d.Route}
+	if op.caps == nil {
+		o.Delete("consumer_capabilities")
+	} else {
+		o.Set("consumer_capabilities", op.caps)
+	}
+	o.Set("scope", d.Stamp)
+	if d.Mode != "" {
+		o.Set("call_mode", wire.MustMarshal(d.Mode))
+	} else {
+		o.Delete("call_mode")
+	}
+	s.write(toPeer, wire.AppendFrame(nil, f.Header, o.Append(nil)))
+}
+
+// unscoped sends an unmarked bind on: no scope, no mode but the sidecar's own.
+func (s *Session) unscoped(f held, o *wire.Object) {
+	declarer := s.module.provides.HasCallModes()
+	if !declarer && o.Count("scope") == 0 && o.Count("call_mode") == 0 {
+		s.write(toPeer, f.frame)
+		return
+	}
+	o.Delete("scope")
+	o.Delete("call_mode")
+	if declarer {
+		o.Set("call_mode", wire.MustMarshal(admission.DeriveCallMode(nil)))
+	}
+	s.write(toPeer, wire.AppendFrame(nil, f.Header, o.Append(nil)))
+}
+
+// answerBind answers the router's bind in the module's place. The router relays
+// code and message to the opener as they stand and gives the reserved pair back.
+func (s *Session) answerBind(f held, code, message string) {
+	s.refuse(toRouter, f.Corr, code, message)
+}
+
+// ack takes a module's Response to a stamped bind. It is the commit, whatever
+// its body says: the captured tag is compared and the route put into the index
+// in one step, before the router can make the route live.
+func (s *Session) ack(f held) {
+	b := s.binds[f.Corr]
+	delete(s.binds, f.Corr)
+	var verdict admission.Decision
+	if b.route != 0 {
+		verdict = admission.Commit(s.world.Table, b.admitted)
+	}
+	d := Decision{Principal: b.open.claimed, Scope: b.admitted.Tag.ScopeID, Target: s.module.id, Opener: b.open.conn,
+		Rule: verdict.Rule, Code: string(verdict.Code), Message: verdict.Message}
+	switch {
+	case verdict.Verdict == admission.Admitted:
+		if s.serving == nil {
+			s.serving = make(map[leg]table.RouteID)
+		}
+		s.serving[b.leg] = b.route
+		s.world.commit(b.open)
+		d.Kind = Committed
+		s.record(d)
+		s.write(toRouter, f.frame)
+	case verdict.Code != "":
+		s.world.take(b.open)
+		d.Kind = Stale
+		s.record(d)
+		s.answerBind(f, d.Code, d.Message)
+		s.writeGoodbye(toPeer, b.leg)
+		s.bury(b.leg, toRouter)
+	case b.cancelled: // the router ignores the answer, as it does without us
+		s.write(toRouter, f.frame)
+	default: // the opener is gone, and with it what was reserved
+		s.world.take(b.open)
+		s.answerBind(f, string(admission.CodeChanged), "the open that this bind belongs to has ended")
+	}
+}
+
+// reject takes a module's own refusal of a stamped bind. It wins over a stale
+// tag: the opener reads the module's code.
+func (s *Session) reject(f held) {
+	b := s.binds[f.Corr]
+	delete(s.binds, f.Corr)
+	if b.route != 0 {
+		s.world.Table.Release(b.route)
+	}
+	s.world.take(b.open)
+	s.record(Decision{Kind: Rejected, Principal: b.open.claimed, Scope: b.admitted.Tag.ScopeID, Target: s.module.id, Opener: b.open.conn})
+	s.write(toRouter, f.frame)
+}

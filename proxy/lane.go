@@ -1,0 +1,245 @@
+package proxy
+
+import (
+	"scopeward/proxy/wire"
+)
+
+// direction names the way frames travel through a session.
+type direction uint8
+
+const (
+	toRouter direction = iota // from the peer
+	toPeer                    // from the router
+)
+
+func (d direction) other() direction { return 1 - d }
+
+// fate is what becomes of a frame whose header has been read.
+type fate uint8
+
+const (
+	pass fate = iota // relay it as it stands
+	drop             // forget it
+	hold             // keep it whole, then hand it to its handler
+)
+
+// lane scans one direction's bytes into frames. It relays runs of whole and
+// partial frames without copying them, collects the frames that must be read,
+// and skips those that must go. It decides nothing: its session's judge says
+// each frame's fate.
+type lane struct {
+	dir direction
+
+	head    [wire.HeaderLen]byte // a header that came in pieces
+	headLen int
+
+	left int  // body bytes of the current frame still to come
+	fate fate // of the current frame
+	kept []byte
+
+	parked  bool   // the front of queue waits for an answer
+	asked   asked  // what that frame has been told
+	queue   []held // the parked frame and those behind it, in order
+	waiting int    // bytes in queue
+	behind  map[uint16]bool
+	all     bool // everything waits: the registration may end in the queue
+}
+
+// held is one whole frame kept in memory.
+type held struct {
+	wire.Header
+	frame []byte // header and body
+}
+
+func (f *held) body() []byte { return f.frame[wire.HeaderLen:] }
+
+// boundary reports whether the lane's output stands between two frames, so that
+// a frame of ours may be written there.
+func (l *lane) boundary() bool { return l.left == 0 || l.fate != pass }
+
+// maxParked is how much may wait behind a parked frame before its connection is
+// no longer read.
+const maxParked = 1 << 20
+
+// full reports whether the lane takes no more until what is parked resumes.
+func (l *lane) full() bool { return l.parked && l.waiting > maxParked }
+
+// feed scans b. Slices handed to out alias b.
+func (s *Session) feed(l *lane, b []byte) {
+	out := s.out(l.dir)
+	run := 0 // start of the bytes of b that are relayed as they stand
+	i := 0
+	flush := func(to int) {
+		if to > run {
+			out.relay(b[run:to])
+		}
+	}
+	for i < len(b) && !s.ended {
+		if l.left > 0 {
+			n := min(l.left, len(b)-i)
+			switch l.fate {
+			case hold:
+				l.kept = append(l.kept, b[i:i+n]...)
+			case pass:
+			}
+			i += n
+			l.left -= n
+			if l.fate != pass {
+				run = i
+			}
+			if l.left == 0 {
+				if l.fate == pass {
+					if out.waiting() {
+						flush(i)
+						run = i
+						out.release()
+					}
+				} else if l.fate == hold {
+					s.whole(l, l.kept)
+					l.kept = nil
+				}
+			}
+			continue
+		}
+		var h wire.Header
+		start := i
+		if l.headLen == 0 && len(b)-i >= wire.HeaderLen {
+			var err error
+			if h, err = wire.ParseHeader(b[i:]); err != nil {
+				flush(i)
+				s.malformed(l, err)
+				return
+			}
+			i += wire.HeaderLen
+		} else {
+			flush(i)
+			n := copy(l.head[l.headLen:], b[i:])
+			l.headLen += n
+			i += n
+			run = i
+			var err error
+			if h, err = wire.ParseHeader(l.head[:l.headLen]); err == wire.ErrShort {
+				continue
+			} else if err != nil {
+				s.malformed(l, err)
+				return
+			}
+			start = -1
+		}
+		fate := s.judge(l, h)
+		l.fate, l.left = fate, int(h.Len)
+		switch fate {
+		case pass:
+			if start < 0 {
+				out.relay(append([]byte(nil), l.head[:]...))
+			}
+			if l.left == 0 && out.waiting() {
+				flush(i)
+				run = i
+				out.release()
+			}
+		case drop:
+			if start >= 0 {
+				flush(start)
+			}
+			run = i
+		case hold:
+			if start >= 0 {
+				flush(start)
+				if end := start + wire.HeaderLen + l.left; end <= len(b) {
+					i, run, l.left = end, end, 0
+					l.headLen = 0
+					s.whole(l, b[start:end:end])
+					continue
+				}
+			}
+			l.kept = h.Append(make([]byte, 0, wire.HeaderLen+min(l.left, 64<<10)))
+			run = i
+			if l.left == 0 {
+				kept := l.kept
+				l.kept = nil
+				l.headLen = 0
+				s.whole(l, kept)
+				continue
+			}
+		}
+		l.headLen = 0
+	}
+	if !s.ended {
+		flush(i)
+	}
+}
+
+// whole takes one complete frame of fate hold. frame may alias the read buffer.
+func (s *Session) whole(l *lane, frame []byte) {
+	h, err := wire.ParseHeader(frame)
+	if err != nil {
+		s.malformed(l, err)
+		return
+	}
+	f := held{Header: h, frame: frame}
+	if l.parked {
+		l.keep(s, f)
+		return
+	}
+	s.handle(l, f)
+}
+
+// keep queues a frame behind the parked one. Frames of its route wait with it.
+func (l *lane) keep(s *Session, f held) {
+	f.frame = append([]byte(nil), f.frame...)
+	l.queue = append(l.queue, f)
+	l.waiting += len(f.frame)
+	if f.Channel != wire.ControlChannel {
+		l.wait(f.Channel)
+		return
+	}
+	switch f.Type {
+	case wire.Goodbye:
+		l.all = true
+	case wire.Response, wire.Error:
+		if b := s.binds[f.Corr]; b != nil && l.dir == toRouter {
+			l.wait(b.leg.channel)
+		}
+	}
+}
+
+func (l *lane) wait(channel uint16) {
+	if l.behind == nil {
+		l.behind = make(map[uint16]bool)
+	}
+	l.behind[channel] = true
+}
+
+// waits reports whether a frame must queue behind the parked one: control
+// frames and Goodbyes keep their order, data waits only for its own route.
+func (l *lane) waits(h wire.Header) bool {
+	return l.parked && (h.Channel == wire.ControlChannel || h.Type == wire.Goodbye || l.all || l.behind[h.Channel])
+}
+
+// park makes f wait for an answer, and the lane's control frames behind it.
+func (l *lane) park(f held) {
+	if !l.parked {
+		l.parked = true
+		f.frame = append([]byte(nil), f.frame...)
+		l.queue = append([]held{f}, l.queue...)
+		l.waiting += len(f.frame)
+	}
+}
+
+// resume handles the parked frame again, and then what waited behind it, in
+// order, until one parks.
+func (s *Session) resume(l *lane) {
+	l.parked = false
+	for len(l.queue) > 0 && !s.ended {
+		f := l.queue[0]
+		l.queue = l.queue[1:]
+		l.waiting -= len(f.frame)
+		s.handle(l, f)
+		if l.parked {
+			return
+		}
+		l.asked = asked{serial: l.asked.serial}
+	}
+	l.queue, l.behind, l.all, l.waiting = nil, nil, false, 0
+}

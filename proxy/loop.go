@@ -1,0 +1,487 @@
+package proxy
+
+import (
+	"encoding/binary"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// readSize is how much a loop reads at once. Large reads beat splice here.
+const readSize = 256 << 10
+
+// stuckLimit is how long a Goodbye of ours may wait for a peer that stopped in
+// the middle of a frame or does not read, before that pair of connections is
+// cut: a drain is never held up.
+const stuckLimit = time.Second
+
+// lingerLimit is how long the last bytes of one side may take to reach the
+// other once the first has closed.
+const lingerLimit = time.Second
+
+// turns is how many reads one side gets before the loop looks at the others.
+const turns = 4
+
+// Loop drives sessions: it waits for their sockets, feeds them what it reads
+// and writes what they wrote. One thread runs it, and only that thread touches
+// its sessions and writes their sockets; everybody else posts. It holds no rule.
+type Loop struct {
+	poll int // epoll descriptor
+	wake int // eventfd
+
+	mu     sync.Mutex
+	posted []func()
+	awake  bool // a wake-up is on its way
+	closed bool
+
+	pairs  map[*pair]struct{}
+	byFD   map[int32]*side
+	ready  []*side // sides that have more to do without waiting
+	buf    []byte
+	timers []*pair // pairs with a deadline
+}
+
+// pair is a session with its two sockets.
+type pair struct {
+	session *Session
+	loop    atomic.Pointer[Loop] // whose thread it is on; only that thread moves it
+	home    *Loop                // where modules are served
+	sides   [2]side              // by the direction their bytes travel: toRouter is the peer's
+	due     time.Time
+	linger  bool // one side has closed: what is left is being flushed
+	done    func(reason string)
+}
+
+// side is one socket of a pair. Bytes read from it travel in its direction.
+type side struct {
+	pair     *pair
+	dir      direction
+	fd       int
+	readable bool
+	hup      bool // the peer has closed its sending end: read on to the end
+	queued   bool // in ready
+	out      []byte
+	urgent   int // bytes of out up to and with the last Goodbye of ours; 0 when it is gone
+}
+
+// NewLoop makes a loop. [Loop.Run] runs it.
+func NewLoop() (*Loop, error) {
+	poll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("epoll: %w", err)
+	}
+	wake, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err != nil {
+		unix.Close(poll)
+		return nil, fmt.Errorf("eventfd: %w", err)
+	}
+	ev := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(wake)}
+	if err := unix.EpollCtl(poll, unix.EPOLL_CTL_ADD, wake, &ev); err != nil {
+		unix.Close(poll)
+		unix.Close(wake)
+		return nil, fmt.Errorf("epoll: %w", err)
+	}
+	return &Loop{poll: poll, wake: wake, pairs: make(map[*pair]struct{}), byFD: make(map[int32]*side), buf: make([]byte, readSize)}, nil
+}
+
+// post runs f on the loop's thread. It never blocks. After the loop has been
+// closed it does nothing and returns false.
+func (l *Loop) post(f func()) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return false
+	}
+	l.posted = append(l.posted, f)
+	if !l.awake {
+		l.awake = true
+		l.signalLocked()
+	}
+	return true
+}
+
+// signalLocked wakes the loop. Under the lock, so that the descriptor is still
+// ours.
+func (l *Loop) signalLocked() {
+	var one [8]byte
+	binary.NativeEndian.PutUint64(one[:], 1)
+	_, _ = unix.Write(l.wake, one[:])
+}
+
+// Close ends the loop: [Loop.Run] closes what is left and returns.
+func (l *Loop) Close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.closed {
+		l.closed = true
+		l.signalLocked()
+	}
+}
+
+// adopt takes a pair over. It runs on the loop's thread.
+func (l *Loop) adopt(p *pair) {
+	l.pairs[p] = struct{}{}
+	if !p.due.IsZero() {
+		l.timers = append(l.timers, p)
+	}
+	for i := range p.sides {
+		sd := &p.sides[i]
+		l.byFD[int32(sd.fd)] = sd
+		ev := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLOUT | unix.EPOLLRDHUP | epollET, Fd: int32(sd.fd)}
+		if err := unix.EpollCtl(l.poll, unix.EPOLL_CTL_ADD, sd.fd, &ev); err != nil {
+			l.drop(p, "epoll: "+err.Error())
+			return
+		}
+	}
+}
+
+// move hands a pair to another loop. An opener and its module on one thread
+// would wait for each other. The pair's own events follow it.
+func (l *Loop) move(p *pair, to *Loop) {
+	for i := range p.sides {
+		sd := &p.sides[i]
+		delete(l.byFD, int32(sd.fd))
+		_ = unix.EpollCtl(l.poll, unix.EPOLL_CTL_DEL, sd.fd, nil)
+		sd.queued, sd.readable = false, false // the new loop is told afresh
+	}
+	delete(l.pairs, p)
+	p.loop.Store(to)
+	if !to.post(func() { to.adopt(p) }) {
+		l.pairs[p] = struct{}{}
+		p.loop.Store(l)
+		l.drop(p, "shut down")
+	}
+}
+
+// epollET is EPOLLET as the event mask's type has it.
+const epollET = 1 << 31
+
+// Run serves until [Loop.Close]. It locks nothing but its queue.
+func (l *Loop) Run() {
+	events := make([]unix.EpollEvent, 128)
+	for {
+		n, err := unix.EpollWait(l.poll, events, l.timeout())
+		if err != nil && err != unix.EINTR {
+			break
+		}
+		for _, ev := range events[:max(n, 0)] {
+			l.event(ev)
+		}
+		if l.runPosted() {
+			break
+		}
+		l.runReady()
+		l.runTimers()
+	}
+	for p := range l.pairs {
+		l.drop(p, "shut down")
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	unix.Close(l.poll)
+	unix.Close(l.wake)
+}
+
+func (l *Loop) event(ev unix.EpollEvent) {
+	if int(ev.Fd) == l.wake {
+		var x [8]byte
+		_, _ = unix.Read(l.wake, x[:])
+		return
+	}
+	sd := l.byFD[ev.Fd]
+	if sd == nil {
+		return
+	}
+	if ev.Events&(unix.EPOLLERR|unix.EPOLLHUP|unix.EPOLLRDHUP) != 0 {
+		sd.readable, sd.hup = true, true
+	}
+	if ev.Events&unix.EPOLLIN != 0 {
+		sd.readable = true
+	}
+	if ev.Events&unix.EPOLLOUT != 0 && len(sd.out) > 0 {
+		l.flush(sd)
+		// What was not read for want of room here can go on.
+		l.again(&sd.pair.sides[sd.dir.other()])
+		l.again(sd)
+	}
+	l.again(sd)
+}
+
+// again puts a side back in the line when it has something to do.
+func (l *Loop) again(sd *side) {
+	if sd.readable && !sd.queued {
+		sd.queued = true
+		l.ready = append(l.ready, sd)
+	}
+}
+
+// runPosted runs what was posted, and reports whether the loop is closed.
+func (l *Loop) runPosted() bool {
+	l.mu.Lock()
+	posted, closed := l.posted, l.closed
+	l.posted, l.awake = nil, false
+	l.mu.Unlock()
+	for _, f := range posted {
+		f()
+	}
+	return closed
+}
+
+func (l *Loop) runReady() {
+	line := l.ready
+	l.ready = nil
+	for _, sd := range line {
+		sd.queued = false
+		if sd.fd >= 0 && sd.pair.loop.Load() == l {
+			l.read(sd)
+		}
+	}
+}
+
+// mayRead reports whether a side's bytes have somewhere to go: the other side
+// takes what it is sent, this side takes the answers to its own requests, and
+// nothing parked is full.
+func (p *pair) mayRead(sd *side) bool {
+	return len(p.sides[sd.dir.other()].out) == 0 && (len(sd.out) <= readSize || sd.hup) && !p.session.Full(sd.dir)
+}
+
+// read moves what a side has sent.
+func (l *Loop) read(sd *side) {
+	p := sd.pair
+	for range turns {
+		if !sd.readable || p.linger || !p.mayRead(sd) {
+			return
+		}
+		n, err := unix.Read(sd.fd, l.buf)
+		switch {
+		case n > 0:
+			if sd.dir == toRouter {
+				p.session.FromPeer(l.buf[:n])
+			} else {
+				p.session.FromRouter(l.buf[:n])
+			}
+			// A short read has emptied the socket; the edge comes again with more.
+			if n < len(l.buf) && !sd.hup {
+				sd.readable = false
+			}
+			l.carry(p)
+			if sd.fd < 0 {
+				return
+			}
+			if l != p.home && p.session.role == registered {
+				l.move(p, p.home)
+				return
+			}
+		case err == unix.EAGAIN:
+			sd.readable = false
+			return
+		case err == unix.EINTR:
+		default:
+			l.ended(sd, err)
+			return
+		}
+	}
+	l.again(sd)
+}
+
+// ended passes a close on at once. What the other side has not yet been sent
+// gets a moment to reach it.
+func (l *Loop) ended(sd *side, err error) {
+	p := sd.pair
+	reason := "the peer closed"
+	if sd.dir == toPeer {
+		reason = "the router closed"
+	}
+	if err != nil {
+		reason += ": " + err.Error()
+	}
+	p.session.End(reason)
+	if len(p.sides[sd.dir.other()].out) == 0 {
+		l.drop(p, reason)
+		return
+	}
+	p.linger = true
+	l.arm(p, lingerLimit)
+}
+
+// carry writes what the session wrote to both sockets, and closes the pair when
+// the session has ended.
+func (l *Loop) carry(p *pair) {
+	for d := range p.sides {
+		segs, goodbye := p.session.outs[d].take()
+		if len(segs) > 0 {
+			l.send(&p.sides[direction(d).other()], segs, goodbye)
+			if p.sides[0].fd < 0 {
+				return
+			}
+		}
+	}
+	if p.session.Ended() {
+		if p.linger {
+			return
+		}
+		for i := range p.sides {
+			if len(p.sides[i].out) > 0 {
+				p.linger = true
+				l.arm(p, lingerLimit)
+				return
+			}
+		}
+		l.drop(p, p.session.reason)
+		return
+	}
+	if p.session.Stuck() || p.sides[0].urgent > 0 || p.sides[1].urgent > 0 {
+		l.arm(p, stuckLimit)
+	} else if !p.due.IsZero() {
+		p.due = time.Time{}
+	}
+}
+
+// send writes segments to a side's socket; what it does not take is copied.
+func (l *Loop) send(sd *side, segs [][]byte, goodbye bool) {
+	for len(sd.out) == 0 && len(segs) > 0 {
+		n, ok := l.write(sd, segs[0])
+		if !ok {
+			return
+		}
+		if n < len(segs[0]) {
+			sd.out = append(sd.out, segs[0][n:]...)
+		}
+		segs = segs[1:]
+	}
+	for _, b := range segs {
+		sd.out = append(sd.out, b...)
+	}
+	if goodbye {
+		sd.urgent = len(sd.out)
+	}
+}
+
+// write writes b and returns how much of it went, and false when the socket is
+// gone.
+func (l *Loop) write(sd *side, b []byte) (int, bool) {
+	done := 0
+	for done < len(b) {
+		n, err := unix.Write(sd.fd, b[done:])
+		switch {
+		case n > 0:
+			done += n
+		case err == unix.EAGAIN:
+			return done, true
+		case err == unix.EINTR:
+		default:
+			l.drop(sd.pair, "write: "+err.Error())
+			return done, false
+		}
+	}
+	return done, true
+}
+
+// flush sends what a socket did not take before.
+func (l *Loop) flush(sd *side) {
+	n, ok := l.write(sd, sd.out)
+	if !ok {
+		return
+	}
+	sd.urgent = max(0, sd.urgent-n)
+	if n == len(sd.out) {
+		sd.out = nil // an idle connection holds no buffer
+		l.carry(sd.pair)
+		if p := sd.pair; p.linger && p.sides[0].fd >= 0 && len(p.sides[0].out)+len(p.sides[1].out) == 0 {
+			l.drop(p, p.session.reason)
+		}
+		return
+	}
+	sd.out = sd.out[n:]
+}
+
+// handle gives a session an event. One whose peer already has too much unread
+// is closed instead: nothing unsolicited piles up. gone is called when there is
+// no session any more.
+func (l *Loop) handle(p *pair, e Event, gone func()) {
+	if now := p.loop.Load(); now != l {
+		if !now.post(func() { now.handle(p, e, gone) }) {
+			gone()
+		}
+		return
+	}
+	if p.sides[0].fd < 0 {
+		gone()
+		return
+	}
+	p.session.Handle(e)
+	for i := range p.sides {
+		if len(p.sides[i].out) > maxQueued {
+			p.session.cut("its peer does not read: too much is queued")
+			p.linger = true
+			l.drop(p, p.session.reason)
+			return
+		}
+	}
+	l.carry(p)
+	if p.sides[0].fd >= 0 {
+		l.again(&p.sides[0])
+		l.again(&p.sides[1])
+	}
+}
+
+// drop closes both sockets, at once and once.
+func (l *Loop) drop(p *pair, reason string) {
+	if p.sides[0].fd < 0 {
+		return
+	}
+	p.session.End(reason)
+	for i := range p.sides {
+		sd := &p.sides[i]
+		delete(l.byFD, int32(sd.fd))
+		unix.Close(sd.fd)
+		sd.fd, sd.out = -1, nil
+	}
+	delete(l.pairs, p)
+	p.done(reason)
+}
+
+// arm gives a pair a deadline, unless it has one.
+func (l *Loop) arm(p *pair, d time.Duration) {
+	if p.due.IsZero() {
+		p.due = time.Now().Add(d)
+		l.timers = append(l.timers, p)
+	}
+}
+
+// timeout is how long the loop may wait, in milliseconds; -1 is for ever.
+func (l *Loop) timeout() int {
+	if len(l.ready) > 0 {
+		return 0
+	}
+	if len(l.timers) == 0 {
+		return -1
+	}
+	return 50
+}
+
+func (l *Loop) runTimers() {
+	if len(l.timers) == 0 {
+		return
+	}
+	now := time.Now()
+	kept := l.timers[:0]
+	for _, p := range l.timers {
+		switch {
+		case p.sides[0].fd < 0 || p.due.IsZero() || p.loop.Load() != l:
+		case now.Before(p.due):
+			kept = append(kept, p)
+		default:
+			reason := "its peer did not take a Goodbye in time"
+			if p.linger {
+				reason = p.session.reason
+			}
+			l.drop(p, reason)
+		}
+	}
+	l.timers = kept
+}

@@ -1,0 +1,301 @@
+package proxy
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"scopeward/admission"
+	"scopeward/proxy/wire"
+	"scopeward/table"
+)
+
+// open is a marked open on its way through the router. The opener's session
+// makes it; the session of the module that is asked to bind takes it by its
+// mark, once. What it says never changes; what became of it is the world's, and
+// guarded by the world's lock.
+type open struct {
+	mark     string // secret
+	conn     ConnID
+	peer     table.Peer
+	corr     uint64
+	selector admission.Selector
+	target   target
+	identity identity
+	claimed  table.Principal
+	caps     jsontext.Value // consumer_capabilities as sent; nil when absent
+
+	// Guarded by World.mu.
+	state openState
+	route table.RouteID // once admitted
+}
+
+type openState uint8
+
+const (
+	openSent     openState = iota + 1 // no bind with its mark was seen
+	openTaken                         // a bind took the mark; it is being judged or was refused
+	openAdmitted                      // the stamped bind is with the module
+	openLive                          // committed
+	openGone                          // the opener is gone, or the open has ended
+)
+
+// target is a route's target as the router names it.
+type target struct {
+	Kind      string `json:"kind"`
+	ModuleID  string `json:"module_id"`
+	ServiceID string `json:"service_id"`
+}
+
+// identity is what of an open's identity must be the same on its bind. The
+// router resolves project_root, so that is not compared.
+type identity struct {
+	Harness   string  `json:"harness"`
+	Session   string  `json:"session"`
+	ProjectID *string `json:"project_id"`
+}
+
+func (i identity) equal(j identity) bool {
+	return i.Harness == j.Harness && i.Session == j.Session &&
+		(i.ProjectID == nil) == (j.ProjectID == nil) && (i.ProjectID == nil || *i.ProjectID == *j.ProjectID)
+}
+
+// open takes a client's route.open. One without a scope is forwarded byte for
+// byte; one with a scope is marked.
+func (s *Session) open(f held, o *wire.Object) {
+	if what := openShape(o); what != "" {
+		s.refuse(toPeer, f.Corr, wire.CodeInvalidControlBody, what)
+		return
+	}
+	claim, named := o.Get("consumer_identity")
+	if !named || wire.IsNull(claim) {
+		s.openAs(f, o, table.Principal{Kind: table.Direct})
+		return
+	}
+	var id consumerIdentity
+	if err := json.Unmarshal(claim, &id, lenient); err != nil {
+		s.refuse(toPeer, f.Corr, wire.CodeInvalidControlBody, `"consumer_identity" is {module_id, launch_nonce}`)
+		return
+	}
+	a, ok := s.ask(&s.lanes[toRouter], f, Question{Kind: AskIdentity, Conn: s.id, ModuleID: id.ModuleID, Nonce: id.LaunchNonce})
+	if !ok {
+		return
+	}
+	claimed := table.ReservedPrincipal(id.ModuleID)
+	if a.Code != "" {
+		s.record(Decision{Kind: PeerRefused, Principal: claimed, Rule: "attribution", Code: a.Code, Message: a.Message})
+		s.refuse(toPeer, f.Corr, a.Code, a.Message)
+		return
+	}
+	s.openAs(f, o, claimed)
+}
+
+type consumerIdentity struct {
+	ModuleID    string `json:"module_id"`
+	LaunchNonce string `json:"launch_nonce"`
+}
+
+// openAs goes on once the claimed principal has been looked at.
+func (s *Session) openAs(f held, o *wire.Object, claimed table.Principal) {
+	caps, given := o.Get("consumer_capabilities")
+	var list []string
+	if given && !wire.IsNull(caps) {
+		if json.Unmarshal(caps, &list) != nil {
+			list = nil // not a list of strings: the router says so
+		}
+		for _, c := range list {
+			if strings.HasPrefix(c, wire.MarkPrefix) {
+				s.refuse(toPeer, f.Corr, wire.CodeInvalidRequest, `"consumer_capabilities" may not begin with `+wire.MarkPrefix)
+				return
+			}
+		}
+	}
+	scope, scoped := o.Get("scope")
+	if !scoped || wire.IsNull(scope) {
+		s.forward(f, request{kind: openRequest})
+		return
+	}
+	op := &open{conn: s.id, peer: s.peer(), corr: f.Corr, claimed: claimed, state: openSent}
+	if given {
+		op.caps = append(jsontext.Value(nil), caps...)
+	}
+	selector, err := admission.ParseSelector(scope)
+	if err != nil {
+		s.refuse(toPeer, f.Corr, wire.CodeInvalidControlBody, `"scope": `+err.Error())
+		return
+	}
+	op.selector = selector
+	if !decodeOpen(o, op) || given && !wire.IsNull(caps) && list == nil && !emptyList(caps) {
+		s.refuse(toPeer, f.Corr, wire.CodeInvalidControlBody, `"target", "identity" or "consumer_capabilities" is not as route.open defines it`)
+		return
+	}
+	op.mark = newMark()
+	o.Delete("scope")
+	o.Set("consumer_capabilities", wire.MustMarshal(append(list[:len(list):len(list)], op.mark)))
+	body := o.Append(make([]byte, 0, len(f.frame)+len(op.mark)+64))
+	if len(body) > wire.MaxBody {
+		s.refuse(toPeer, f.Corr, wire.CodeInvalidRequest, "the open is too long to carry a scope")
+		return
+	}
+	s.world.send(op)
+	s.requests[f.Corr] = request{kind: openRequest, open: op}
+	s.marked++
+	s.write(toRouter, wire.AppendFrame(nil, f.Header, body))
+}
+
+// openShape says what keeps an open from being read the same way by the router
+// and by us, "" when nothing does. The router takes arrays for objects.
+func openShape(o *wire.Object) string {
+	for _, name := range []string{"scope", "identity", "target", "consumer_identity", "consumer_capabilities"} {
+		if o.Count(name) > 1 {
+			return `"` + name + `" is given more than once`
+		}
+	}
+	for _, name := range []string{"identity", "target", "consumer_identity"} {
+		if raw, ok := o.Get(name); ok && first(raw) != '{' && !(name == "consumer_identity" && wire.IsNull(raw)) {
+			return `"` + name + `" is not an object`
+		}
+	}
+	for _, m := range o.Members {
+		if !utf8.Valid(m.Raw) || !utf8.ValidString(m.Name) {
+			return "the body is not valid UTF-8"
+		}
+	}
+	return ""
+}
+
+// decodeOpen reads what must be found again on the bind.
+func decodeOpen(o *wire.Object, op *open) bool {
+	t, _ := o.Get("target")
+	i, _ := o.Get("identity")
+	return json.Unmarshal(t, &op.target, lenient) == nil && json.Unmarshal(i, &op.identity, lenient) == nil
+}
+
+func emptyList(raw jsontext.Value) bool {
+	var list []string
+	return json.Unmarshal(raw, &list) == nil && len(list) == 0
+}
+
+// newMark makes the single-use secret that ties a bind to its open.
+func newMark() string {
+	var x [16]byte
+	rand.Read(x[:]) // never fails
+	return wire.MarkPrefix + hex.EncodeToString(x[:])
+}
+
+// opened takes the router's answer to an open.
+func (s *Session) opened(f held, r request) {
+	if r.open == nil {
+		s.write(toPeer, f.frame)
+		return
+	}
+	s.marked--
+	if f.Type != wire.Response {
+		s.giveUp(r.open)
+		s.write(toPeer, f.frame)
+		return
+	}
+	at, ok := routeOf(f.body())
+	route, live := s.world.finish(r.open)
+	switch {
+	case !ok:
+		s.world.Table.Release(route)
+		s.write(toPeer, f.frame)
+	case !live:
+		// No bind of ours carried it: the target is not behind us, and an
+		// unscoped route is never the answer to a scoped open (section 8).
+		s.writeGoodbye(toRouter, at)
+		s.bury(at, toRouter, toPeer)
+		s.record(Decision{Kind: Refused, Principal: r.open.claimed, Scope: r.open.scope(), Target: r.open.target.ModuleID,
+			Rule: "8 target not behind the sidecar", Code: string(admission.CodeUnsupported)})
+		s.refuse(toPeer, f.Corr, string(admission.CodeUnsupported), "the target does not read scopes: it is not connected through scopeward")
+	default:
+		s.settle(f, at, liveRoute{route, r.open.target.ModuleID, r.open.scope()})
+	}
+}
+
+// settle delivers a committed route's answer and then whatever came for it
+// before its pair was known.
+func (s *Session) settle(f held, at leg, r liveRoute) {
+	if s.routes == nil {
+		s.routes, s.legs = make(map[leg]liveRoute), make(map[table.RouteID]leg)
+	}
+	s.routes[at], s.legs[r.id] = r, at
+	s.write(toPeer, f.frame)
+	if d, ok := s.early[r.id]; ok {
+		delete(s.early, r.id)
+		s.drain([]table.Drain{d})
+		return
+	}
+	if s.parted[at] {
+		delete(s.parted, at)
+		s.forget(at)
+		s.world.Table.Release(r.id)
+		s.writeGoodbye(toRouter, at)
+	}
+	if s.marked == 0 {
+		s.parted = nil
+	}
+}
+
+// giveUp ends an open and gives back what it reserved.
+func (s *Session) giveUp(op *open) {
+	if route, _ := s.world.finish(op); route != 0 {
+		s.world.Table.Release(route)
+		delete(s.early, route)
+	}
+}
+
+// stray takes a Response that answers nothing. One that would open a route is
+// the answer to an open that we no longer hold: it is not delivered, and its
+// route is closed.
+func (s *Session) stray(f held) {
+	o, err := wire.ParseObject(f.body())
+	if err == nil {
+		if raw, ok := o.Get("op"); ok {
+			if op, _ := text(raw); op == wire.OpRouteOpen {
+				if at, ok := routeOf(f.body()); ok {
+					s.writeGoodbye(toRouter, at)
+				}
+				return
+			}
+		}
+	}
+	s.write(toPeer, f.frame)
+}
+
+// routeOf reads the pair that a route.open response gives its opener.
+func routeOf(body []byte) (leg, bool) {
+	var r struct {
+		Channel uint16 `json:"route_channel"`
+		Epoch   uint32 `json:"route_epoch"`
+	}
+	if json.Unmarshal(body, &r, lenient) != nil || r.Channel == 0 {
+		return leg{}, false
+	}
+	return leg{r.Channel, r.Epoch}, true
+}
+
+func (op *open) scope() table.ScopeID {
+	id := table.ScopeID{Key: table.Key{Owner: op.selector.Owner, Ref: op.selector.Ref}}
+	if op.selector.Epoch != nil {
+		id.Epoch = *op.selector.Epoch
+	}
+	return id
+}
+
+// text decodes a JSON string.
+func text(raw jsontext.Value) (string, bool) {
+	if first(raw) != '"' {
+		return "", false
+	}
+	var s string
+	if json.Unmarshal(raw, &s) != nil {
+		return "", false
+	}
+	return s, true
+}
