@@ -48,7 +48,7 @@ type Session struct {
 
 	// As a client.
 	requests map[uint64]request            // unanswered channel-0 requests by corr
-	routes   map[leg]table.RouteID         // scoped live routes in the client's space
+	routes   map[leg]liveRoute             // scoped live routes in the client's space
 	legs     map[table.RouteID]leg         // the same, by route
 	early    map[table.RouteID]table.Drain // drains that came before the opener's answer
 	parted   map[leg]bool                  // pairs the client said Goodbye to before they were answered
