@@ -1,0 +1,88 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if build.dir != "" {
+		os.RemoveAll(build.dir)
+	}
+	if code == 0 {
+		if err := goleak.Find(); err != nil {
+			fmt.Fprintln(os.Stderr, "goroutines left:", err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+// The programs that deploy/realrouter builds.
+const (
+	progRouter    = "subc"
+	progOwner     = "scope-owner"
+	progEcho      = "echo-module"
+	progCarrier   = "carrier"
+	progOldModule = "oldmodule"
+)
+
+// programs returns the folder with the router and the modules. Without it the
+// test is skipped, or fails when the environment says that it must run.
+func programs(t *testing.T) string {
+	t.Helper()
+	dir := os.Getenv("SCOPEWARD_ROUTER_BIN")
+	if dir == "" {
+		cache, err := os.UserCacheDir()
+		if err == nil {
+			dir = filepath.Join(cache, "scopeward-realrouter")
+		}
+	}
+	for _, name := range []string{progRouter, progOwner, progEcho, progCarrier, progOldModule} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+			continue
+		}
+		why := fmt.Sprintf("no %s in %s: run deploy/realrouter/build.sh", name, dir)
+		if os.Getenv("SCOPEWARD_E2E") == "required" {
+			t.Fatal(why)
+		}
+		t.Skip(why)
+	}
+	return dir
+}
+
+// build is the sidecar's binary, made once for the whole run.
+var build struct {
+	once sync.Once
+	dir  string
+	err  error
+}
+
+// scopeward returns the path of the sidecar's binary.
+func scopeward(t *testing.T) string {
+	t.Helper()
+	build.once.Do(func() {
+		if build.dir, build.err = os.MkdirTemp("", "scopeward-e2e-bin"); build.err != nil {
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join(build.dir, "scopeward"), "scopeward/cmd/scopeward")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			build.err = fmt.Errorf("go build: %w\n%s", err, out)
+		}
+	})
+	if build.err != nil {
+		t.Fatal(build.err)
+	}
+	return filepath.Join(build.dir, "scopeward")
+}
