@@ -44,10 +44,10 @@ func ReservedPrincipal(id string) Principal { return Principal{Kind: Reserved, M
 // Reserved says whether p is attested by a launch nonce.
 func (p Principal) Reserved() bool { return p.Kind == Reserved }
 
-// String prints p as the contract's examples do: "reserved:aft", "direct".
+// String prints p as the contract's examples do: reserved:aft, direct.
 func (p Principal) String() string {
 	if p.Kind == Reserved {
-		return "reserved:" + p.ModuleID
+		return "reserved:" + plainName(p.ModuleID)
 	}
 	return p.Kind.String()
 }
@@ -59,59 +59,68 @@ func (p Principal) Compare(q Principal) int {
 
 // MarshalJSONTo writes {"kind"} or {"kind","module_id"}.
 func (p Principal) MarshalJSONTo(enc *jsontext.Encoder) error {
-	w := objectWriter{enc: enc}
-	w.begin()
-	w.str("kind", p.Kind.String())
-	if p.Kind == Reserved {
-		w.str("module_id", p.ModuleID)
-	}
-	w.end()
-	return w.err
+	return enc.WriteValue(p.appendJSON(nil))
 }
 
 // UnmarshalJSONFrom reads a principal as scope input is read: an unknown member
-// is refused by name, since it may be one that narrows a grant.
+// is refused by name, since it may be one that narrows a grant. Its errors are
+// [FieldError] and hold no value.
 func (p *Principal) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
-	var kind, id optional[string]
-	err := readObject(dec, func(name string) (any, bool) {
-		switch name {
-		case "kind":
-			return &kind, true
-		case "module_id":
-			return &id, true
-		}
-		return nil, false
-	})
-	if err != nil {
-		return err
-	}
-	*p, err = newPrincipal(kind, id)
+	q, err := (&reader{dec: dec}).principal()
+	*p = q
 	return err
-}
-
-func newPrincipal(kind, id optional[string]) (Principal, error) {
-	if !kind.set {
-		return Principal{}, missing("kind")
-	}
-	switch kind.value {
-	case "reserved":
-		if !id.set {
-			return Principal{}, missing("module_id")
-		}
-		return ReservedPrincipal(id.value), nil
-	case "direct", "unverified":
-		if id.set {
-			return Principal{}, unknownMember("module_id")
-		}
-		if kind.value == "direct" {
-			return Principal{Kind: Direct}, nil
-		}
-		return Principal{Kind: Unverified}, nil
-	}
-	return Principal{}, &FieldError{Field: "kind", What: "is no principal kind"}
 }
 
 var (
 	_ json.MarshalerTo     = Principal{}
 	_ json.UnmarshalerFrom = (*Principal)(nil)
 )
+
+func (p Principal) appendJSON(b []byte) []byte {
+	b = append(b, `{"kind":"`...)
+	b = append(b, p.Kind.String()...)
+	b = append(b, '"')
+	if p.Kind == Reserved {
+		b = appendString(append(b, `,"module_id":`...), p.ModuleID)
+	}
+	return append(b, '}')
+}
+
+var principalMembers = members{"kind", "module_id"}
+
+func (r *reader) principal() (p Principal, err error) {
+	s, err := r.object(principalMembers, false, func(i int) (err error) {
+		if i == 1 {
+			p.ModuleID, err = r.name()
+			return err
+		}
+		kind, err := r.name()
+		p.Kind = parsePrincipalKind(kind)
+		if err == nil && p.Kind == 0 {
+			err = &FieldError{What: "is no principal kind"}
+		}
+		return err
+	})
+	if err != nil {
+		return Principal{}, err
+	}
+	if err := principalMembers.require(s, 0); err != nil {
+		return Principal{}, err
+	}
+	if p.Kind == Reserved {
+		return p, principalMembers.require(s, 1)
+	}
+	if s.has(1) {
+		return Principal{}, unknownMember("module_id")
+	}
+	return p, nil
+}
+
+func parsePrincipalKind(s string) PrincipalKind {
+	for k := Reserved; k <= Unverified; k++ {
+		if s == principalKinds[k] {
+			return k
+		}
+	}
+	return 0
+}

@@ -1,105 +1,5 @@
 package table
 
-import (
-	"cmp"
-	"fmt"
-	"strings"
-)
-
-// Kind is what a scope stands for. It is closed, and fixed for the life of an
-// epoch (section 2).
-type Kind uint8
-
-// The kinds.
-const (
-	Head Kind = iota + 1
-	Worker
-	Ephemeral
-)
-
-var kinds = [...]string{Head: "head", Worker: "worker", Ephemeral: "ephemeral"}
-
-// String is the kind's wire name, "" for the zero value.
-func (k Kind) String() string {
-	if int(k) < len(kinds) {
-		return kinds[k]
-	}
-	return ""
-}
-
-// ParentState is the state of a parent link (section 2).
-type ParentState uint8
-
-const (
-	// Linked says that the parent is live at the named epoch and permits the link.
-	Linked ParentState = iota + 1
-	// Pending says that the parent's owner has not synced in this incarnation.
-	// The link grants nothing.
-	Pending
-	// Ended says that the parent is gone, live at another epoch, or does not
-	// permit the link. It is final for this link.
-	Ended
-)
-
-var parentStates = [...]string{Linked: "linked", Pending: "pending", Ended: "ended"}
-
-// String is the state's wire name, "" for a scope without a parent.
-func (s ParentState) String() string {
-	if int(s) < len(parentStates) {
-		return parentStates[s]
-	}
-	return ""
-}
-
-// ModuleID names a module of the router.
-type ModuleID string
-
-// Compare orders module ids by their bytes.
-func (m ModuleID) Compare(n ModuleID) int { return strings.Compare(string(m), string(n)) }
-
-// Carrier is one entry of a record's carriers: a principal, other than the
-// owner, that may open routes under the scope.
-type Carrier struct {
-	Principal Principal
-	// Targeted entries reach the modules in Targets only, 1 to [MaxCarrierTargets]
-	// of them. A bare entry reaches every module.
-	Targeted bool
-	Targets  Set[ModuleID]
-}
-
-// Compare orders carriers by principal, bare before targeted, then by targets.
-func (c Carrier) Compare(d Carrier) int {
-	targeted := 0
-	if c.Targeted != d.Targeted {
-		targeted = 1
-		if d.Targeted {
-			targeted = -1
-		}
-	}
-	return cmp.Or(c.Principal.Compare(d.Principal), targeted, c.Targets.Compare(d.Targets))
-}
-
-// ProofHash is the SHA-256 of a scope's bind proof. It is a secret: it prints as
-// a placeholder and has no JSON form.
-type ProofHash [32]byte
-
-// Format prints a placeholder under every verb.
-func (ProofHash) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte("[redacted]")) }
-
-// Attributes are the fields that grant authority. Only an owner listed in
-// scope_authority_owners may set any of them (section 2, authority gate).
-type Attributes struct {
-	AgentID   *string
-	Delegates bool
-	FlowID    *string
-	RunID     *string
-}
-
-// Empty says whether no attribute is set.
-func (a Attributes) Empty() bool {
-	return a.AgentID == nil && !a.Delegates && a.FlowID == nil && a.RunID == nil
-}
-
 // Record is a scope's content as its owner sent it. It is never changed after
 // decoding and may be shared.
 type Record struct {
@@ -116,29 +16,111 @@ type Record struct {
 	digest Digest
 }
 
-// Digest is a record's identity: SHA-256 over its canonical form, which leaves
-// the bind proof's hash out.
-type Digest [32]byte
-
 // Permits says whether p, which is not the owner, may open a route to module.
 // Several entries of one principal add up.
 func (r *Record) Permits(p Principal, module string) bool {
-	return r.allowance(p).permits(ModuleID(module))
+	for _, c := range r.Carriers.sorted {
+		if c.permits(p, ModuleID(module)) {
+			return true
+		}
+	}
+	return false
 }
 
-// Deadline says whether the record has one that is at or before now.
+// Passed says whether the record has a deadline at or before now, which is Unix
+// milliseconds.
 func (r *Record) Passed(now int64) bool {
-	return r.ExpiresAtMS != nil && now >= 0 && *r.ExpiresAtMS <= uint64(now)
+	return r.ExpiresAtMS != nil && *r.ExpiresAtMS <= unsigned(now)
 }
 
-// Scope is a live scope as a judge and describe see it.
-type Scope struct {
-	ID              ScopeID
-	Version         uint64
-	Record          *Record
-	ParentState     ParentState // 0 exactly when Record.Parent is nil
-	OwnerAuthorized bool
+// unsigned is now as deadlines are counted: a clock before 1970 is at 0.
+func unsigned(now int64) uint64 { return uint64(max(now, 0)) }
+
+// same says whether s holds the content of r: the digests are equal, and so is
+// the proof's hash, which no digest holds.
+func (r *Record) same(s *Record) bool {
+	return r.digest == s.digest && equal(r.BindProof, s.BindProof)
 }
 
-// Tag is what a bind under s captures.
-func (s *Scope) Tag() Tag { return Tag{ScopeID: s.ID, Version: s.Version} }
+// sameParent says whether r and s name the same parent, or both none.
+func (r *Record) sameParent(s *Record) bool { return equal(r.Parent, s.Parent) }
+
+// names of a record's members, in the order of the indexes below.
+var recordMembers = members{
+	"ref", "scope_epoch", "kind", "bind_proof_sha256", "replace_only_if_idle",
+	"expires_at_ms", "parent", "child_owners", "carriers", "attributes",
+}
+
+const (
+	memberRef = iota
+	memberEpoch
+	memberKind
+	memberProof
+	memberOnlyIfIdle
+	memberExpires
+	memberParent
+	memberChildOwners
+	memberCarriers
+	memberAttributes
+)
+
+// entry reads one record with what belongs to the request and not to it.
+func (r *reader) entry() (e entry, err error) {
+	rec := &Record{}
+	s, err := r.object(recordMembers, false, func(i int) (err error) {
+		switch i {
+		case memberRef:
+			rec.Ref, err = r.string()
+		case memberEpoch:
+			rec.Epoch, err = r.uint()
+		case memberKind:
+			rec.Kind, err = r.kind()
+		case memberProof:
+			rec.BindProof, err = optional(r, r.proof)
+		case memberOnlyIfIdle:
+			e.onlyIfIdle, err = r.bool()
+		case memberExpires:
+			rec.ExpiresAtMS, err = optional(r, r.uint)
+		case memberParent:
+			rec.Parent, err = optional(r, r.scopeID)
+		case memberChildOwners:
+			rec.ChildOwners, err = r.principals()
+		case memberCarriers:
+			rec.Carriers, e.targetsInvalid, err = r.carriers()
+		case memberAttributes:
+			rec.Attributes, err = r.attributes()
+		}
+		return err
+	})
+	if err == nil {
+		err = recordMembers.require(s, memberRef, memberEpoch, memberKind)
+	}
+	if err != nil {
+		return entry{}, err
+	}
+	rec.digest = rec.computeDigest()
+	e.record = rec
+	e.contradiction = rec.Attributes.contradiction()
+	return e, nil
+}
+
+func (r *reader) principals() (Set[Principal], error) {
+	var list []Principal
+	err := r.array(func() error {
+		p, err := r.principal()
+		list = append(list, p)
+		return err
+	})
+	return setOf(list), err
+}
+
+func (r *reader) carriers() (set Set[Carrier], targetsInvalid bool, err error) {
+	var list []Carrier
+	err = r.array(func() error {
+		c, inBounds, err := r.carrier()
+		list = append(list, c)
+		targetsInvalid = targetsInvalid || !inBounds
+		return err
+	})
+	return setOf(list), targetsInvalid, err
+}

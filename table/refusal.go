@@ -32,8 +32,10 @@ const (
 
 // Codes of a commit (section 4).
 const (
-	CodeScopeEnded   Code = "scope_ended"   // the captured epoch is no longer live
-	CodeScopeChanged Code = "scope_changed" // the record changed; the opener may retry
+	// CodeScopeEnded says that the captured epoch is no longer live. Terminal.
+	CodeScopeEnded Code = "scope_ended"
+	// CodeScopeChanged says that the record changed. The opener may retry.
+	CodeScopeChanged Code = "scope_changed"
 )
 
 // Refusal refuses a whole call. It is a value, not an error: a refused call has

@@ -3,13 +3,15 @@ package table
 import (
 	"slices"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Element is what a [Set] holds: a value with a total order.
+// Element is what a [Set] holds: a value with a total order and one JSON form.
 type Element[E any] interface {
+	// Compare is negative, zero or positive as the receiver sorts before, with
+	// or after the argument. Zero means the same element.
 	Compare(E) int
+	appendJSON([]byte) []byte
 }
 
 // Set is an immutable set. It keeps set operations in Go and has one form
@@ -24,7 +26,7 @@ func NewSet[E Element[E]](elements ...E) Set[E] {
 	return setOf(slices.Clone(elements))
 }
 
-// setOf takes ownership of elements.
+// setOf takes elements over.
 func setOf[E Element[E]](elements []E) Set[E] {
 	if len(elements) == 0 {
 		return Set[E]{}
@@ -45,6 +47,9 @@ func (s Set[E]) Contains(e E) bool {
 	_, found := slices.BinarySearchFunc(s.sorted, e, E.Compare)
 	return found
 }
+
+// Equal says whether s and t hold the same elements.
+func (s Set[E]) Equal(t Set[E]) bool { return s.Compare(t) == 0 }
 
 // Subset says whether every element of s is in of.
 func (s Set[E]) Subset(of Set[E]) bool {
@@ -67,20 +72,16 @@ func (s Set[E]) Union(t Set[E]) Set[E] {
 	return setOf(slices.Concat(s.sorted, t.sorted))
 }
 
-// Compare orders sets of elements as their sorted arrays are ordered.
+// Compare orders sets as their sorted arrays are ordered.
 func (s Set[E]) Compare(t Set[E]) int {
 	return slices.CompareFunc(s.sorted, t.sorted, E.Compare)
 }
 
 // MarshalJSONTo writes the sorted array.
 func (s Set[E]) MarshalJSONTo(enc *jsontext.Encoder) error {
-	if err := enc.WriteToken(jsontext.BeginArray); err != nil {
-		return err
-	}
-	for _, e := range s.sorted {
-		if err := json.MarshalEncode(enc, e); err != nil {
-			return err
-		}
-	}
-	return enc.WriteToken(jsontext.EndArray)
+	return enc.WriteValue(s.appendJSON(nil))
+}
+
+func (s Set[E]) appendJSON(b []byte) []byte {
+	return appendArray(b, s.sorted, E.appendJSON)
 }

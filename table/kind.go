@@ -1,0 +1,37 @@
+package table
+
+// Kind is what a scope stands for. It is closed, and fixed for the life of an
+// epoch (section 2).
+type Kind uint8
+
+const (
+	// Head is an agent's session.
+	Head Kind = iota + 1
+	// Worker is a session that works for another.
+	Worker
+	// Ephemeral is a session of one task or run.
+	Ephemeral
+)
+
+var kinds = [...]string{Head: "head", Worker: "worker", Ephemeral: "ephemeral"}
+
+// String is the kind's wire name, "" for the zero value.
+func (k Kind) String() string {
+	if int(k) < len(kinds) {
+		return kinds[k]
+	}
+	return ""
+}
+
+func (r *reader) kind() (Kind, error) {
+	s, err := r.name()
+	if err != nil {
+		return 0, err
+	}
+	for k := Head; k <= Ephemeral; k++ {
+		if s == kinds[k] {
+			return k, nil
+		}
+	}
+	return 0, &FieldError{What: "is not head, worker or ephemeral"}
+}
