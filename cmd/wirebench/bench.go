@@ -39,6 +39,7 @@ func (b *bench) run(ctx context.Context) {
 			}
 			b.phase(ctx, round, p)
 		}
+		b.sheet.whole++
 		fmt.Fprintf(b.progress, "round %d of %d took %.1f s\n", round+1, b.effort.Rounds, time.Since(from).Seconds())
 	}
 }

@@ -4,6 +4,7 @@
 //
 //	direct   the router alone
 //	haproxy  HAProxy in TCP mode, two threads, in front of it
+//	plain    a relay of two goroutines a connection in front of it
 //	ours     scopeward in front of it
 //	native   a router that serves scopes itself
 //

@@ -7,9 +7,9 @@ import "time"
 // the same.
 type effort struct {
 	Rounds int           `json:"rounds"`
-	Limit  time.Duration `json:"limit,format:units"` // of the whole run
-	Warm   time.Duration `json:"warm,format:units"`  // of load before each timed span
-	Span   time.Duration `json:"span,format:units"`  // of one relay measurement
+	Limit  time.Duration `json:"-"` // of the whole run
+	Warm   time.Duration `json:"-"` // of load before each timed span
+	Span   time.Duration `json:"-"` // of one relay measurement
 
 	Connects  int `json:"connects"`
 	Opens     int `json:"opens"`   // one after another, scoped and not

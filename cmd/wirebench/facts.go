@@ -22,13 +22,15 @@ type facts struct {
 	Go       string            `json:"go"`
 	Versions map[string]string `json:"versions"` // of each world's router or proxy
 	Effort   effort            `json:"effort"`
+	Rounds   int               `json:"rounds"` // that were finished
+	Span     string            `json:"span"`   // of one relay measurement
 	Took     string            `json:"took"`
 }
 
 func machineFacts(e effort) facts {
 	f := facts{
 		Date: time.Now().UTC().Format(time.DateOnly), Cores: runtime.NumCPU(), Go: runtime.Version(),
-		CPU: cpuModel(), Versions: make(map[string]string), Effort: e,
+		CPU: cpuModel(), Versions: make(map[string]string), Effort: e, Span: e.Span.String(),
 	}
 	var u unix.Utsname
 	if unix.Uname(&u) == nil {
@@ -64,10 +66,10 @@ func haproxyVersion(binary string) string {
 
 func (f facts) write(out io.Writer) error {
 	_, err := fmt.Fprintf(out, `%s, %d cores of %s, %s, Linux %s, %s.
-Router %s; native scopes %s; %s. %d rounds of %v each, in %s.
+Router %s; native scopes %s; %s. %d of %d rounds with spans of %s, in %s.
 
 `, f.Date, f.Cores, f.CPU, f.Memory, f.Kernel, f.Go,
 		f.Versions[worldDirect], f.Versions[worldNative], f.Versions[worldHAProxy],
-		f.Effort.Rounds, f.Effort.Span, f.Took)
+		f.Rounds, f.Effort.Rounds, f.Span, f.Took)
 	return err
 }

@@ -14,6 +14,9 @@ func main() {
 	if socket := os.Getenv(socketEnv); socket != "" {
 		exit(puppet(socket))
 	}
+	if addresses := os.Getenv(plainEnv); addresses != "" {
+		exit(relayPlainly(addresses))
+	}
 	o, err := parseOptions(os.Args[1:], os.Stderr)
 	if errors.Is(err, flag.ErrHelp) {
 		return

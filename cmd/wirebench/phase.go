@@ -25,7 +25,7 @@ type phase struct {
 // memory behind.
 func phases() []phase {
 	all := worldNames()
-	proxies := []string{worldHAProxy, worldOurs}
+	proxies := []string{worldHAProxy, worldPlain, worldOurs}
 	scoped := []string{worldOurs, worldNative}
 	return []phase{
 		{"idle", []step{

@@ -57,7 +57,7 @@ func measureAll(ctx context.Context, o options) error {
 	b.run(ctx)
 	f := machineFacts(o.effort)
 	f.Took = time.Since(started).Round(time.Second).String()
-	f.Versions = b.versions
+	f.Versions, f.Rounds = b.versions, b.sheet.whole
 	f.Versions[worldHAProxy] = haproxyVersion(o.binaries.haproxy)
 	if err := print(o, f, b.sheet); err != nil {
 		return err

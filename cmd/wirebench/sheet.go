@@ -8,7 +8,8 @@ import (
 
 // sheet holds every figure of a run: metric, world, round.
 type sheet struct {
-	rounds   int
+	rounds   int                             // planned
+	whole    int                             // finished
 	figures  map[string]map[string][]float64 // NaN where none was taken
 	failures []failure
 }

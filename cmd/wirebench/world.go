@@ -13,11 +13,14 @@ import (
 const (
 	worldDirect  = "direct"
 	worldHAProxy = "haproxy"
+	worldPlain   = "plain"
 	worldOurs    = "ours"
 	worldNative  = "native"
 )
 
-func worldNames() []string { return []string{worldDirect, worldHAProxy, worldOurs, worldNative} }
+func worldNames() []string {
+	return []string{worldDirect, worldHAProxy, worldPlain, worldNative, worldOurs}
+}
 
 // binaries are the programs that worlds are made of.
 type binaries struct{ router, native, haproxy, scopeward string }
@@ -86,14 +89,13 @@ func (w *world) startProcesses(b binaries) (err error) {
 	switch w.name {
 	case worldHAProxy:
 		w.proxy, w.front, err = startHAProxy(w.dir, b.haproxy, w.front)
+	case worldPlain:
+		w.proxy, w.front, err = startPlain(w.dir, w.front)
 	case worldOurs:
 		w.proxy, w.front, err = startSidecar(w.dir, b.scopeward, w.front)
 	}
 	return err
 }
-
-// hasScopes says whether scope operations are answered here.
-func (w *world) hasScopes() bool { return w.name == worldOurs || w.name == worldNative }
 
 // stop ends everything of the world and removes its folder.
 func (w *world) stop() error {
