@@ -10,10 +10,10 @@ func (r *Record) Canonical(b []byte) []byte {
 			b = r.Attributes.appendJSON(append(b, `,"attributes":`...))
 		}
 		if r.Carriers.Len() > 0 {
-			b = r.Carriers.appendJSON(append(b, `,"carriers":`...))
+			b = appendArray(append(b, `,"carriers":`...), r.Carriers.sorted, Carrier.appendJSON)
 		}
 		if r.ChildOwners.Len() > 0 {
-			b = r.ChildOwners.appendJSON(append(b, `,"child_owners":`...))
+			b = appendArray(append(b, `,"child_owners":`...), r.ChildOwners.sorted, Principal.appendJSON)
 		}
 		if r.ExpiresAtMS != nil {
 			b = appendUint(append(b, `,"expires_at_ms":`...), *r.ExpiresAtMS)

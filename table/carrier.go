@@ -1,6 +1,10 @@
 package table
 
-import "cmp"
+import (
+	"cmp"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
 
 // MaxCarrierTargets is how many modules a targeted carrier may list. It lists at
 // least one.
@@ -32,10 +36,15 @@ func rank(b bool) int {
 	return 0
 }
 
+// MarshalJSONTo writes {"principal"} or {"principal","targets"}.
+func (c Carrier) MarshalJSONTo(enc *jsontext.Encoder) error {
+	return enc.WriteValue(c.appendJSON(nil))
+}
+
 func (c Carrier) appendJSON(b []byte) []byte {
 	b = c.Principal.appendJSON(append(b, `{"principal":`...))
 	if c.Targeted {
-		b = c.Targets.appendJSON(append(b, `,"targets":`...))
+		b = appendArray(append(b, `,"targets":`...), c.Targets.sorted, ModuleID.appendJSON)
 	}
 	return append(b, '}')
 }

@@ -3,15 +3,15 @@ package table
 import (
 	"slices"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Element is what a [Set] holds: a value with a total order and one JSON form.
+// Element is what a [Set] holds: a value with a total order. Compare is negative,
+// zero or positive as the receiver sorts before, with or after the argument. Zero
+// means the same element.
 type Element[E any] interface {
-	// Compare is negative, zero or positive as the receiver sorts before, with
-	// or after the argument. Zero means the same element.
 	Compare(E) int
-	appendJSON([]byte) []byte
 }
 
 // Set is an immutable set. It keeps set operations in Go and has one form
@@ -79,9 +79,13 @@ func (s Set[E]) Compare(t Set[E]) int {
 
 // MarshalJSONTo writes the sorted array.
 func (s Set[E]) MarshalJSONTo(enc *jsontext.Encoder) error {
-	return enc.WriteValue(s.appendJSON(nil))
-}
-
-func (s Set[E]) appendJSON(b []byte) []byte {
-	return appendArray(b, s.sorted, E.appendJSON)
+	if err := enc.WriteToken(jsontext.BeginArray); err != nil {
+		return err
+	}
+	for _, e := range s.sorted {
+		if err := json.MarshalEncode(enc, e); err != nil {
+			return err
+		}
+	}
+	return enc.WriteToken(jsontext.EndArray)
 }
