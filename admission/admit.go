@@ -42,7 +42,7 @@ func (a *ask) reservation() table.Reservation {
 // captures the tag, all in one step under the table's lock (section 4). The
 // caller settles an admitted bind with [Commit] or [table.Table.Release], once.
 //
-// An opener that is gone by now is refused [CodeUnsupported].
+// An opener or a provider that is gone by now is refused [CodeUnsupported].
 func Admit(t *table.Table, a Ask) Decision {
 	p, order := prepare(a), rules()
 	var seen sight
@@ -50,16 +50,15 @@ func Admit(t *table.Table, a Ask) Decision {
 		seen = look(p, s, order)
 		return seen.verdict == Admitted
 	})
-	switch d := p.decision(seen); {
-	case d.Verdict != Admitted:
-		t.Release(route)
-		return d
-	case !ok:
-		return unsupported("the opener's connection is gone")
-	default:
-		d.Route, d.Tag = route, tag
-		return d
+	if seen.verdict == Admitted && !ok {
+		// It goes nowhere rather than on without its scope (section 8).
+		return Decision{Code: CodeUnsupported, Rule: "4 reservation", Message: "the opener or the target is gone"}
 	}
+	d := p.decision(seen)
+	if ok {
+		d.Route, d.Tag = route, tag
+	}
+	return d
 }
 
 // Explain decides as [Admit] does and reserves nothing. The ask needs no opener
@@ -81,18 +80,9 @@ func (a *ask) decision(seen sight) Decision {
 	case Refused:
 		d.Message = seen.rule.say(a, seen)
 	case Admitted:
-		stamp, err := renderStamp(seen.stamp, a.Capabilities)
-		if err != nil {
-			return unsupported("the scope has no stamp")
-		}
-		d.Rule, d.Tag, d.Stamp = "4 admission", seen.tag, stamp
+		d.Rule, d.Tag = "4 admission", seen.tag
+		d.Stamp = renderStamp(seen.stamp, a.Capabilities)
 		d.Mode = ModeFor(a.Capabilities, &seen.stamp.Attributes)
 	}
 	return d
-}
-
-// unsupported refuses a bind that every rule passed: it goes nowhere rather than
-// on without its scope (section 8).
-func unsupported(why string) Decision {
-	return Decision{Code: CodeUnsupported, Rule: "8 no unscoped fallback", Message: why}
 }

@@ -1,12 +1,10 @@
 package admission
 
 import (
-	"strings"
+	"slices"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-
-	"scopeward/table"
 )
 
 // Capability is a versioned promise of a module. It is matched exactly: another
@@ -21,18 +19,21 @@ const (
 	AgentRunScopes Capability = "agent-run-scopes/v1"
 )
 
-// Compare orders capabilities by their bytes.
-func (c Capability) Compare(d Capability) int { return strings.Compare(string(c), string(d)) }
-
 // Capabilities is what a registration provides. It is a set and serializes as
 // one, sorted (ADR-0134). The zero value provides nothing. It is immutable.
 type Capabilities struct {
-	provides table.Set[Capability]
+	sorted []Capability // without repeats
 }
 
-// NewCapabilities makes the set of provides.
+// NewCapabilities makes the set of provides, in whatever order and however often
+// they come.
 func NewCapabilities(provides ...Capability) Capabilities {
-	return Capabilities{provides: table.NewSet(provides...)}
+	if len(provides) == 0 {
+		return Capabilities{}
+	}
+	sorted := slices.Clone(provides)
+	slices.Sort(sorted)
+	return Capabilities{sorted: slices.Compact(sorted)}
 }
 
 // ParseCapabilities reads a manifest's capabilities member. An empty raw and
@@ -67,16 +68,19 @@ func ParseCapabilities(raw []byte) (Capabilities, error) {
 }
 
 // Has says whether c is provided.
-func (s Capabilities) Has(c Capability) bool { return s.provides.Contains(c) }
+func (s Capabilities) Has(c Capability) bool {
+	_, found := slices.BinarySearch(s.sorted, c)
+	return found
+}
 
 // HasCallModes says whether the registration is a declarer: its binds carry
 // call_mode, and the deadline where there is one (section 4a).
 func (s Capabilities) HasCallModes() bool { return s.Has(CallModes) }
 
 // Sorted is the set in order. The caller must not change it.
-func (s Capabilities) Sorted() []Capability { return s.provides.Sorted() }
+func (s Capabilities) Sorted() []Capability { return s.sorted }
 
 // MarshalJSONTo writes the sorted array.
 func (s Capabilities) MarshalJSONTo(enc *jsontext.Encoder) error {
-	return json.MarshalEncode(enc, s.provides)
+	return json.MarshalEncode(enc, s.sorted)
 }

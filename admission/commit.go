@@ -10,15 +10,11 @@ import "scopeward/table"
 // A refusal without a code means that the reservation was gone already: its
 // opener or provider left, and there is nothing to answer.
 func Commit(t *table.Table, admitted Decision) Decision {
-	d := Decision{Rule: "4 commit"}
-	switch t.Commit(admitted.Route) {
-	case table.Committed:
-		d = admitted
-	case table.StaleEnded:
-		d.Code = CodeEnded
-	case table.StaleChanged:
-		d.Code = CodeChanged
+	v := t.Commit(admitted.Route)
+	if v == table.Committed {
+		return admitted
 	}
+	d := Decision{Code: Code(v.Code()), Rule: "4 commit"}
 	if d.Code != "" {
 		d.Message = sayStale(admitted.Tag.ScopeID, d.Code)
 	}
