@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"runtime"
 	"sync"
 	"time"
@@ -95,7 +94,7 @@ func (b *bench) end(worlds map[string]*world) {
 	b.mu.Unlock()
 	for _, w := range worlds {
 		if err := w.stop(); err != nil {
-			fmt.Fprintf(os.Stderr, "stop world %s: %v\n", w.name, err)
+			fmt.Fprintf(b.progress, "stop world %s: %v\n", w.name, err)
 		}
 	}
 }

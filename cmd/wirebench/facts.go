@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"runtime"
 	"strings"
 	"time"
@@ -20,7 +19,7 @@ type facts struct {
 	Cores    int               `json:"cores"`
 	Memory   string            `json:"memory"`
 	Go       string            `json:"go"`
-	Versions map[string]string `json:"versions"` // of each world's router or proxy
+	Versions map[string]string `json:"versions"` // what each world ran
 	Effort   effort            `json:"effort"`
 	Rounds   int               `json:"rounds"` // that were finished
 	Span     string            `json:"span"`   // of one relay measurement
@@ -53,23 +52,15 @@ func cpuModel() string {
 	return runtime.GOARCH
 }
 
-// haproxyVersion is the first line that the binary says of itself.
-func haproxyVersion(binary string) string {
-	out, err := exec.Command(binary, "-v").Output()
-	if err != nil {
-		return "unknown"
-	}
-	line, _, _ := strings.Cut(string(out), "\n")
-	fields := strings.Fields(line)
-	return strings.Join(fields[:min(3, len(fields))], " ")
-}
-
 func (f facts) write(out io.Writer) error {
-	_, err := fmt.Fprintf(out, `%s, %d cores of %s, %s, Linux %s, %s.
-Router %s; native scopes %s; %s. %d of %d rounds with spans of %s, in %s.
-
-`, f.Date, f.Cores, f.CPU, f.Memory, f.Kernel, f.Go,
-		f.Versions[worldDirect], f.Versions[worldNative], f.Versions[worldHAProxy],
+	parts := make([]string, 0, len(f.Versions))
+	for _, world := range worldNames() {
+		if version := f.Versions[world]; version != "" {
+			parts = append(parts, world+" "+version)
+		}
+	}
+	_, err := fmt.Fprintf(out, "%s, %d cores of %s, %s, Linux %s, %s.\n%s.\n%d of %d rounds with spans of %s, in %s.\n\n",
+		f.Date, f.Cores, f.CPU, f.Memory, f.Kernel, f.Go, strings.Join(parts, "; "),
 		f.Rounds, f.Effort.Rounds, f.Span, f.Took)
 	return err
 }

@@ -115,16 +115,3 @@ func parseRoute(answer []byte) (route, error) {
 	}
 	return r, nil
 }
-
-// refused is an Error frame that answered the load.
-type refused struct{ code, message string }
-
-func (e *refused) Error() string { return fmt.Sprintf("refused %s: %s", e.code, e.message) }
-
-func refusal(body []byte) error {
-	var e wire.ErrorBody
-	if err := json.Unmarshal(body, &e); err != nil {
-		return fmt.Errorf("an Error frame's body does not parse")
-	}
-	return &refused{code: e.Code, message: e.Message}
-}

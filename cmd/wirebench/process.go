@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -96,8 +95,6 @@ func (p *process) memory(key string) (float64, error) {
 	}
 	return statusValue(string(text), key)
 }
-
-var errNoValue = errors.New("no such line in the status file")
 
 func statusValue(text, key string) (float64, error) {
 	for line := range strings.Lines(text) {

@@ -15,8 +15,7 @@ import (
 // startup bounds each step of a world's start.
 const startup = 10 * time.Second
 
-// routerDirs are the folders that keep a router away from everything outside
-// its scratch folder.
+// routerEnv keeps a daemon away from everything outside its scratch folder.
 func routerEnv(dir string) []string {
 	at := func(name string) string { return filepath.Join(dir, name) }
 	return []string{

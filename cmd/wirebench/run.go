@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -20,9 +19,6 @@ const threads = 64
 // heapLimit is where this process collects garbage after all, in bytes. Below
 // it garbage is collected between measurements only.
 const heapLimit = 2 << 30
-
-// errFailed says that the figures are not complete. What is missing was said.
-var errFailed = fmt.Errorf("some measurements failed")
 
 // measureAll runs what o asks for and prints it. A run that ends early prints
 // what it has.
@@ -57,9 +53,8 @@ func measureAll(ctx context.Context, o options) error {
 	b.run(ctx)
 	f := machineFacts(o.effort)
 	f.Took = time.Since(started).Round(time.Second).String()
-	f.Versions, f.Rounds = b.versions, b.sheet.whole
-	f.Versions[worldHAProxy] = haproxyVersion(o.binaries.haproxy)
-	if err := print(o, f, b.sheet); err != nil {
+	f.Versions, f.Rounds = o.binaries.versions(b.versions), b.sheet.whole
+	if err := show(o, f, b.sheet); err != nil {
 		return err
 	}
 	if len(b.sheet.failures) > 0 || ctx.Err() != nil {
@@ -68,8 +63,8 @@ func measureAll(ctx context.Context, o options) error {
 	return nil
 }
 
-// print writes the table, and the report where it was asked for.
-func print(o options, f facts, s *sheet) error {
+// show writes the table, and the report where it was asked for.
+func show(o options, f facts, s *sheet) error {
 	rows := slices.DeleteFunc(metrics(), func(m metric) bool { return !o.wants(m.id) })
 	if o.json != "" {
 		text, err := newReport(f, s, rows).render()
@@ -88,21 +83,6 @@ func print(o options, f facts, s *sheet) error {
 		return err
 	}
 	return writeTable(os.Stdout, s, rows, o.worlds)
-}
-
-// absolute makes the paths good in every world's folder.
-func (b binaries) absolute() (binaries, error) {
-	for _, p := range []*string{&b.router, &b.native, &b.haproxy, &b.scopeward} {
-		if *p == "" {
-			continue
-		}
-		path, err := filepath.Abs(*p)
-		if err != nil {
-			return b, err
-		}
-		*p = path
-	}
-	return b, nil
 }
 
 // allowDescriptors raises the limit of open files for the children too. The

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 
@@ -11,9 +10,6 @@ import (
 // patience bounds every read and write of the load, in seconds. A world that
 // stops answering fails its measurement and no more.
 const patience = 10
-
-// errIdle says that nothing arrived within patience.
-var errIdle = errors.New("nothing arrived in 10 s")
 
 // socket is a blocking TCP socket used from one thread. It bypasses the
 // runtime's poller, which reads twice a message and wakes a second thread.
@@ -44,7 +40,11 @@ func (s *socket) connect(port int) error {
 		return fmt.Errorf("set no delay: %w", err)
 	}
 	to := &unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}}
-	if err := unix.Connect(s.fd, to); err != nil {
+	err := unix.Connect(s.fd, to)
+	for err == unix.EINTR { // the connection goes on being made, and this waits for it
+		err = unix.Connect(s.fd, to)
+	}
+	if err != nil && err != unix.EISCONN {
 		return fmt.Errorf("connect to port %d: %w", port, err)
 	}
 	return nil

@@ -47,8 +47,8 @@ func verdict(m metric, value float64) string {
 	return "missed"
 }
 
-// figure prints a value to three digits or to the unit, and thousands apart.
-// Its unit says nothing about how, but that "x" is a ratio.
+// figure prints a value to three digits, from 100 to the unit with thousands
+// apart. The unit "x" is a ratio's, which has two decimals.
 func figure(v float64, unit string) string {
 	switch {
 	case math.IsNaN(v):

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -21,9 +20,6 @@ const (
 func worldNames() []string {
 	return []string{worldDirect, worldHAProxy, worldPlain, worldNative, worldOurs}
 }
-
-// binaries are the programs that worlds are made of.
-type binaries struct{ router, native, haproxy, scopeward string }
 
 // world is a router, what stands in front of it, and the modules' connections.
 // Every connection of the load goes to front.
@@ -125,8 +121,6 @@ func (w *world) kill() {
 		}
 	}
 }
-
-var errNoProxy = errors.New("nothing stands in front of this router")
 
 // guard is the process in front.
 func (w *world) guard() (*process, error) {
