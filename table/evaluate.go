@@ -13,7 +13,7 @@ type staged struct {
 	swept  []*scope // of the calling owner, by ref
 	floor  uint64   // of the tombstones that the sweep leaves
 	links  bool     // some record has a new link
-	endsOf int      // ends that hit
+	hits   int      // ends of a live session
 }
 
 // evaluateLocked judges every record and end of the call against the state that
@@ -28,8 +28,9 @@ func (s *staged) evaluateLocked() {
 			e.held = nil
 		}
 		if e.held != nil {
-			s.endsOf++
+			s.hits++
 		}
+		s.call.endResults[i].Ended = e.held != nil
 	}
 	for i := range s.call.entries {
 		e := &s.call.entries[i]
@@ -160,7 +161,7 @@ func (s *staged) sweptEpochLocked(ref string) (uint64, bool) {
 func (s *staged) liveAfterLocked() int {
 	n := 0
 	if !s.call.full {
-		n = len(s.owner.live) - len(s.swept) - s.endsOf
+		n = len(s.owner.live) - len(s.swept) - s.hits
 	}
 	for i := range s.call.entries {
 		if e := &s.call.entries[i]; e.next != nil && (s.call.full || e.held == nil) {
