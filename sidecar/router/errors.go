@@ -10,6 +10,8 @@ var (
 	ErrClosed = errors.New("the link to the router is closed")
 	// ErrNoAnswer says that the router did not answer within [AnswerTimeout].
 	ErrNoAnswer = errors.New("the router does not answer")
+	// ErrEnded says that the router ended a stream.
+	ErrEnded = errors.New("the router ended the stream")
 	// ErrLagged says that a stream was cut because its reader was too slow.
 	ErrLagged = errors.New("the stream's reader is too slow")
 	// ErrReply says that the router answered with something else than was asked.

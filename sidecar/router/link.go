@@ -58,6 +58,9 @@ func newLink(conn net.Conn, file connfile.File) *Link {
 	return l
 }
 
+// Addr is the address of the router that answered, host:port.
+func (l *Link) Addr() string { return l.conn.RemoteAddr().String() }
+
 // Done is closed when the link is gone.
 func (l *Link) Done() <-chan struct{} { return l.done }
 

@@ -57,7 +57,7 @@ func (s *Stream) end(err error) {
 }
 
 // next returns the next frame's body, decoded into out. The stream's end is
-// [ErrClosed], a refusal a [RefusedError].
+// [ErrEnded], a refusal a [RefusedError], the link's end [ErrClosed].
 func (s *Stream) next(ctx context.Context, out any) error {
 	select {
 	case f, ok := <-s.frames:
@@ -65,7 +65,7 @@ func (s *Stream) next(ctx context.Context, out any) error {
 		case !ok && s.err != nil:
 			return s.err
 		case !ok || f.Type == wire.StreamEnd:
-			return ErrClosed
+			return ErrEnded
 		}
 		return decode(s.op, f, wire.StreamData, out)
 	case <-ctx.Done():

@@ -1,0 +1,171 @@
+package sidecar
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strconv"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"scopeward/bpf"
+	"scopeward/sidecar/config"
+	"scopeward/sidecar/launch"
+	"scopeward/sidecar/router"
+)
+
+// probeEvery is how often attribution tries itself: its programs can be detached
+// behind our back.
+const probeEvery = 30 * time.Second
+
+// attribution is where knowledge of processes comes from, or the reason why
+// there is none. Its zero source attributes nothing.
+type attribution struct {
+	mode   config.AttributionMode // what is done in effect
+	source *bpf.Attributor        // nil exactly when mode is off
+	why    string                 // why mode is not what was configured
+	log    *zap.Logger
+
+	mu    sync.Mutex
+	fault string // what the last self-probe found, "" when it passed
+}
+
+// openAttribution opens the source that the configuration asks for. Observing
+// without any source is a state with a name; enforcing without one is refused.
+func openAttribution(c config.Attribution, log *zap.Logger) (*attribution, error) {
+	a := &attribution{mode: c.Mode, log: log}
+	if c.Mode == config.AttributionOff {
+		return a, nil
+	}
+	source, err := bpf.OpenAny(bpf.Params{Log: log, CgroupPath: c.Cgroup})
+	if err == nil {
+		a.source = source
+		status := source.Status()
+		log.Info("connections are attributed to processes", zap.Stringer("source", status.Source),
+			zap.String("why", status.Why), zap.String("mode", string(c.Mode)))
+		return a, nil
+	}
+	var ns *bpf.NotSupportedError
+	if c.Mode == config.AttributionObserve && errors.As(err, &ns) {
+		a.mode, a.why = config.AttributionOff, ns.Reason
+		log.Warn("connections are not attributed: no source of attribution works here",
+			zap.String("why", ns.Reason), zap.String("remedy", ns.Remedy))
+		return a, nil
+	}
+	remedy := `set it to "observe" or "off"`
+	if errors.As(err, &ns) && ns.Remedy != "" {
+		remedy = ns.Remedy + ", or " + remedy
+	}
+	return nil, &StartError{
+		Subject: `"attribution.mode" is "` + string(c.Mode) + `"`,
+		What:    "no source of attribution works here: " + err.Error(), Remedy: remedy, Err: err,
+	}
+}
+
+// attributor is what the launch table asks, nil when nothing is attributed.
+func (a *attribution) attributor() launch.Attributor {
+	if a.source == nil {
+		return nil
+	}
+	return processes{a.source}
+}
+
+// own tells the source which port is ours. It comes before anybody can know it.
+func (a *attribution) own(port uint16) error {
+	if a.source == nil {
+		return nil
+	}
+	return a.source.SetPorts(bpf.RoleOwn, port)
+}
+
+// router tells the source where the router listens now, so that connects past us
+// are seen.
+func (a *attribution) router(link *router.Link) {
+	if a.source == nil {
+		return
+	}
+	_, text, err := net.SplitHostPort(link.Addr())
+	port, perr := strconv.ParseUint(text, 10, 16)
+	if err != nil || perr != nil {
+		return
+	}
+	if err := a.source.SetPort(uint16(port), bpf.RoleRouter); err != nil {
+		a.log.Warn("connections past the sidecar are not seen", zap.Error(err))
+	}
+	if id, err := bpf.InstanceOf(int(link.File.PID)); err == nil {
+		a.source.Exclude(id)
+	}
+}
+
+// watch tries the source from time to time until ctx ends.
+func (a *attribution) watch(ctx context.Context) {
+	if a.source == nil {
+		return
+	}
+	tick := time.NewTicker(probeEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			a.try(ctx)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (a *attribution) try(ctx context.Context) {
+	err := a.source.SelfProbe(ctx)
+	if ctx.Err() != nil {
+		return
+	}
+	fault := ""
+	if err != nil {
+		fault = err.Error()
+	}
+	a.mu.Lock()
+	before := a.fault
+	a.fault = fault
+	a.mu.Unlock()
+	switch {
+	case fault != "" && before == "":
+		a.log.Error("attribution does not see our own connects: who calls is unknown until it does", zap.Error(err))
+	case fault == "" && before != "":
+		a.log.Info("attribution sees our own connects again")
+	}
+}
+
+func (a *attribution) close() {
+	if a.source == nil {
+		return
+	}
+	if err := a.source.Close(); err != nil {
+		a.log.Warn("attribution was not closed cleanly", zap.Error(err))
+	}
+}
+
+// processes is the source as the launch table asks it.
+type processes struct{ source *bpf.Attributor }
+
+func (p processes) Peer(c *net.TCPConn) (launch.Process, func()) {
+	peer := p.source.Peer(c)
+	who := peer.Process()
+	return launch.Process{PID: uint32(who.PID), Start: who.Start, Exe: who.Exe, Reason: who.Reason},
+		func() { peer.Close() }
+}
+
+func (p processes) Lookup(pid uint32) (launch.Process, bool) {
+	i, err := bpf.InstanceOf(int(pid))
+	return ofInstance(i), err == nil
+}
+
+func (p processes) Parent(child launch.Process) (launch.Process, bool) {
+	i, err := bpf.Parent(bpf.Instance{PID: int(child.PID), Start: child.Start})
+	return ofInstance(i), err == nil && i.PID != 0
+}
+
+func ofInstance(i bpf.Instance) launch.Process {
+	return launch.Process{PID: uint32(i.PID), Start: i.Start}
+}

@@ -1,0 +1,243 @@
+package sidecar
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/google/renameio/v2"
+	"go.uber.org/zap"
+
+	"scopeward/proxy"
+	"scopeward/sidecar/router"
+)
+
+const (
+	// healFor is how long after the router's return modules are looked after: a
+	// module may take a while to end after its connection has.
+	healFor = 30 * time.Second
+	// healEvery is how often, the first look being at once.
+	healEvery = 500 * time.Millisecond
+	// healTries is how often one module is restarted in that time: one that ends by
+	// itself again and again is left alone.
+	healTries = 3
+	// healFileLimit is the largest state file that is read, in bytes.
+	healFileLimit = 1 << 20
+)
+
+// healer restarts the modules that our own end has stopped. A module whose
+// connection ends exits 0, and the router leaves it stopped for good. So the ids
+// that said Hello through us are kept in a file that outlives us; an id leaves it
+// when its connection ends by somebody else's act while we run.
+type healer struct {
+	path    string // of the state file; "" keeps and heals nothing
+	log     *zap.Logger
+	changed chan struct{} // one token: the file is behind
+
+	mu    sync.Mutex
+	ids   map[string]struct{}
+	conns map[proxy.ConnID]string // live registrations
+}
+
+// state is the file. Modules are a set: sorted.
+type state struct {
+	Version int      `json:"version"`
+	Modules []string `json:"modules"`
+}
+
+const stateVersion = 1
+
+func newHealer(path string, log *zap.Logger) *healer {
+	return &healer{
+		path: path, log: log, changed: make(chan struct{}, 1),
+		ids: map[string]struct{}{}, conns: map[proxy.ConnID]string{},
+	}
+}
+
+// load reads what an earlier process left. A file that can't be read costs its
+// content and no more.
+func (h *healer) load() {
+	if h.path == "" {
+		return
+	}
+	s, err := readState(h.path)
+	if err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			h.log.Warn("the heal state is not read; modules that we stopped stay stopped", zap.String("path", h.path), zap.Error(err))
+		}
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, id := range s.Modules {
+		h.ids[id] = struct{}{}
+	}
+}
+
+func readState(path string) (state, error) {
+	var s state
+	info, err := os.Stat(path)
+	if err != nil {
+		return s, err
+	}
+	if info.Size() > healFileLimit {
+		return s, errors.New("it is over 1 MiB")
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return s, err
+	}
+	if err := json.Unmarshal(data, &s, json.RejectUnknownMembers(true)); err != nil {
+		return s, errors.New("it is not a heal state")
+	}
+	if s.Version != stateVersion {
+		return s, errors.New("it is of another version")
+	}
+	return s, nil
+}
+
+// run keeps the file up to date until ctx ends, and once more then.
+func (h *healer) run(ctx context.Context) {
+	for {
+		select {
+		case <-h.changed:
+			h.save()
+		case <-ctx.Done():
+			select {
+			case <-h.changed:
+				h.save()
+			default:
+			}
+			return
+		}
+	}
+}
+
+func (h *healer) save() {
+	h.mu.Lock()
+	s := state{Version: stateVersion, Modules: slices.Sorted(maps.Keys(h.ids))}
+	h.mu.Unlock()
+	data, err := json.Marshal(s)
+	if err == nil {
+		err = renameio.WriteFile(h.path, append(data, '\n'), 0o600, renameio.WithStaticPermissions(0o600))
+	}
+	if err != nil {
+		h.log.Warn("the heal state is not written; a restart of ours would leave modules stopped", zap.String("path", h.path), zap.Error(err))
+	}
+}
+
+func (h *healer) touchLocked() {
+	if h.path == "" {
+		return
+	}
+	select {
+	case h.changed <- struct{}{}:
+	default:
+	}
+}
+
+// registered notes a Hello that the router accepted.
+func (h *healer) registered(id proxy.ConnID, moduleID string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.conns[id] = moduleID
+	if _, ok := h.ids[moduleID]; !ok {
+		h.ids[moduleID] = struct{}{}
+		h.touchLocked()
+	}
+}
+
+// unregistered notes the end of a registration that was not our act.
+func (h *healer) unregistered(id proxy.ConnID) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	moduleID, ok := h.conns[id]
+	if !ok {
+		return
+	}
+	delete(h.conns, id)
+	for _, other := range h.conns {
+		if other == moduleID {
+			return
+		}
+	}
+	delete(h.ids, moduleID)
+	h.touchLocked()
+}
+
+// hold says that every registration ends now by our own act: the ids stay.
+func (h *healer) hold() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	clear(h.conns)
+}
+
+// wanted reports whether the id said Hello through us and does not now.
+func (h *healer) wanted(moduleID string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if _, ok := h.ids[moduleID]; !ok {
+		return false
+	}
+	for _, live := range h.conns {
+		if live == moduleID {
+			return false
+		}
+	}
+	return true
+}
+
+// heal looks after stopped modules for a while.
+func (h *healer) heal(ctx context.Context, link *router.Link) {
+	if h.path == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, healFor)
+	defer cancel()
+	tick := time.NewTicker(healEvery)
+	defer tick.Stop()
+	tried := map[string]int{}
+	for {
+		h.look(ctx, link, tried)
+		select {
+		case <-tick.C:
+		case <-link.Done():
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (h *healer) look(ctx context.Context, link *router.Link, tried map[string]int) {
+	if !h.any() {
+		return
+	}
+	modules, err := link.Modules(ctx)
+	if err != nil {
+		return
+	}
+	for _, m := range modules {
+		if !m.StoppedCleanly() || !h.wanted(m.ID) || tried[m.ID] == healTries {
+			continue
+		}
+		tried[m.ID]++
+		if err := link.Restart(ctx, m.ID); err != nil {
+			h.log.Warn("a module that our end had stopped was not restarted", zap.String("module", m.ID), zap.Error(err))
+			continue
+		}
+		h.log.Info("restarted a module that our end had stopped", zap.String("module", m.ID))
+	}
+}
+
+func (h *healer) any() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.ids) > 0
+}

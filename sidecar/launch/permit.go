@@ -1,0 +1,249 @@
+package launch
+
+import (
+	"fmt"
+
+	"scopeward/proxy"
+	"scopeward/proxy/wire"
+	"scopeward/sidecar/config"
+	"scopeward/sidecar/router"
+)
+
+// Mismatch is an identity that a process other than its launch presented.
+type Mismatch struct {
+	Conn     proxy.ConnID
+	Kind     proxy.QuestionKind // AskHello or AskIdentity
+	ModuleID string
+	Process  Process // its Start is 0 when it is not known
+	Reason   string
+	Refused  bool // false in observe: it passed
+}
+
+// permitTries is how often a probe that tells nothing is asked again before a
+// Hello is refused for it.
+const permitTries = 10
+
+// permit judges a Hello or a consumer_identity by the process that presents it,
+// and reports what does not fit. In observe nothing comes of the answer.
+func (s *span) permit(q proxy.Question, p Process) proxy.Answer {
+	hello := q.Kind == proxy.AskHello
+	if hello && !s.configured(q.ModuleID) {
+		return proxy.Answer{}
+	}
+	reason := "the process at its other end is not known: " + p.Reason
+	if p.Start != 0 {
+		reason = s.judge(q, p)
+	}
+	if reason == "" {
+		return proxy.Answer{}
+	}
+	enforce := s.t.p.Mode == config.AttributionEnforce
+	if s.t.p.Report != nil {
+		s.t.p.Report(Mismatch{q.Conn, q.Kind, q.ModuleID, p, reason, enforce})
+	}
+	if !enforce {
+		return proxy.Answer{}
+	}
+	code := wire.CodeBadConsumerIdentity
+	if hello {
+		code = wire.CodeReservedModule
+	}
+	return proxy.Answer{Code: code, Message: fmt.Sprintf("module_id '%s': %s", short(q.ModuleID), reason)}
+}
+
+// judge returns why p may not speak as the module, "" when it may.
+func (s *span) judge(q proxy.Question, p Process) string {
+	hello := q.Kind == proxy.AskHello
+	if hello && q.Nonce == "" {
+		return fmt.Sprintf("pid %d presents no launch nonce", p.PID)
+	}
+	root, ok := s.launchOf(q.ModuleID, p)
+	if !ok && s.feed {
+		// The process may be younger than our news of it.
+		if snap, err := s.link().SpawnSnapshot(s.ctx); err == nil {
+			s.merge(snap)
+			root, ok = s.launchOf(q.ModuleID, p)
+		}
+	}
+	if !ok && !s.mayBeCandidate(q.ModuleID, p) {
+		return fmt.Sprintf("pid %d is no process of its launch", p.PID)
+	}
+	if ok && s.pinnedTo(q.ModuleID, q.Nonce, root) {
+		return ""
+	}
+	switch s.probe(q) {
+	case router.Foreign:
+		return fmt.Sprintf("the nonce that pid %d presents is not its launch's", p.PID)
+	case router.Unknown:
+		if ok {
+			// The process is the right one, and the router judges what it presents.
+			return ""
+		}
+		return "the router does not tell whether its launch nonce is good"
+	}
+	if !ok {
+		root = p
+		s.admitCandidate(q.ModuleID, p)
+	}
+	if !s.pin(q.ModuleID, q.Nonce, root) {
+		return fmt.Sprintf("the nonce that pid %d presents is another launch's", p.PID)
+	}
+	return ""
+}
+
+// probe asks the router about a nonce until it tells something.
+func (s *span) probe(q proxy.Question) router.Verdict {
+	s.mu.Lock()
+	m := s.moduleLocked(q.ModuleID)
+	s.mu.Unlock()
+	for try := range permitTries {
+		if try > 0 && !s.pause(standingPause) {
+			break
+		}
+		if !s.takeTurn(m) {
+			break
+		}
+		v := s.attest(q.ModuleID, q.Nonce)
+		s.giveTurn(m)
+		if v != router.Unknown {
+			return v
+		}
+	}
+	return router.Unknown
+}
+
+// launchOf returns the launch of the module that p belongs to. A router without
+// a feed names no launches: there whoever descends from the router does.
+func (s *span) launchOf(moduleID string, p Process) (Process, bool) {
+	tree := s.t.p.Match == config.MatchTree
+	if !s.feed {
+		return p, s.childOfRouter(p, tree)
+	}
+	for _, root := range s.roots(moduleID) {
+		if s.t.descends(p, root, tree) {
+			return root, true
+		}
+	}
+	return Process{}, false
+}
+
+func (s *span) roots(moduleID string) []Process {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := s.modules[moduleID]
+	if m == nil {
+		return nil
+	}
+	var roots []Process
+	for _, l := range m.live {
+		if l.seen.Start != 0 {
+			roots = append(roots, l.seen)
+		}
+	}
+	if m.swap != nil {
+		roots = append(roots, *m.swap)
+	}
+	return roots
+}
+
+// mayBeCandidate reports whether p can be a swap's candidate: the feed names it
+// only at cutover. It is a child of the router, no launch that the feed names,
+// and another Hello of its id is live.
+func (s *span) mayBeCandidate(moduleID string, p Process) bool {
+	if !s.feed || !s.childOfRouter(p, false) {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := s.modules[moduleID]
+	if m == nil || len(m.regs) == 0 {
+		return false
+	}
+	for _, o := range s.modules {
+		for _, l := range o.live {
+			if l.pid == p.PID {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// childOfRouter reports whether the router is p's parent or, in a tree, any
+// ancestor.
+func (s *span) childOfRouter(p Process, tree bool) bool {
+	for range maxDepth {
+		parent, ok := s.t.p.Attributor.Parent(p)
+		if !ok {
+			return false
+		}
+		if parent.PID == s.link().PID {
+			return true
+		}
+		if !tree {
+			return false
+		}
+		p = parent
+	}
+	return false
+}
+
+func (s *span) admitCandidate(moduleID string, p Process) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.moduleLocked(moduleID).swap = &p
+}
+
+// compareCandidate checks at cutover that the launch the feed names is the
+// process that was let in for it.
+func (s *span) compareCandidate(moduleID string, let, named Process) {
+	if now, ok := s.t.p.Attributor.Lookup(let.PID); !ok || !now.Same(let) {
+		return // the candidate was rolled back before
+	}
+	if let.Same(named) || named.Start != 0 && s.t.descends(let, named, s.t.p.Match == config.MatchTree) {
+		return
+	}
+	if s.t.p.Report != nil {
+		s.t.p.Report(Mismatch{
+			Kind: proxy.AskHello, ModuleID: moduleID, Process: let,
+			Reason:  fmt.Sprintf("pid %d was taken for the candidate, the router launched pid %d", let.PID, named.PID),
+			Refused: s.t.p.Mode == config.AttributionEnforce,
+		})
+	}
+	if s.t.p.Mode == config.AttributionEnforce {
+		s.cutProcess(let)
+	}
+}
+
+// pinnedTo reports whether the nonce was verified for this launch before.
+func (s *span) pinnedTo(moduleID, nonce string, root Process) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := s.modules[moduleID]
+	if m == nil || nonce == "" {
+		return false
+	}
+	pinned, ok := m.pinned[nonce]
+	return ok && pinned.Same(root)
+}
+
+// pin ties a verified nonce to the launch that used it first. It returns false
+// when that was another one that still lives.
+func (s *span) pin(moduleID, nonce string, root Process) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := s.moduleLocked(moduleID)
+	if pinned, ok := m.pinned[nonce]; ok && !pinned.Same(root) {
+		return false
+	}
+	m.pinned[nonce] = root
+	return true
+}
+
+// short keeps a name that a caller chose to a readable length.
+func short(name string) string {
+	if len(name) > 64 {
+		name = name[:64]
+	}
+	return name
+}
