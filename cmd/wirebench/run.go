@@ -57,7 +57,7 @@ func measureAll(ctx context.Context, o options) error {
 	if err := show(o, f, b.sheet); err != nil {
 		return err
 	}
-	if len(b.sheet.failures) > 0 || ctx.Err() != nil {
+	if b.sheet.missing > 0 || ctx.Err() != nil {
 		return errFailed
 	}
 	return nil

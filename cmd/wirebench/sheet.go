@@ -12,9 +12,10 @@ type sheet struct {
 	whole    int                             // finished
 	figures  map[string]map[string][]float64 // NaN where none was taken
 	failures []failure
+	missing  int // steps that gave nothing, and worlds that did not start
 }
 
-// failure is a measurement that gave nothing.
+// failure is a try that gave nothing. A second try may have.
 type failure struct {
 	Round int    `json:"round"`
 	World string `json:"world"`
