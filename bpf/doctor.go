@@ -3,8 +3,6 @@ package bpf
 import (
 	"fmt"
 	"os"
-	"regexp"
-	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -81,17 +79,20 @@ func readLink(path string) string {
 
 func checkKernel(release string) Check {
 	c := Check{Name: "kernel", State: StateOK, Found: release}
-	m := regexp.MustCompile(`^(\d+)\.(\d+)`).FindStringSubmatch(release)
-	if m == nil {
-		c.State, c.Remedy = StateWarn, "the version can't be read; 5.15 or later is needed"
-		return c
-	}
-	major, _ := strconv.Atoi(m[1]) // digits, and too many of them read as old
-	minor, _ := strconv.Atoi(m[2])
-	if major < 5 || major == 5 && minor < 15 {
+	if !atLeast(release, 5, 15) {
 		c.State, c.Remedy = StateFail, "run kernel 5.15 or later: earlier ones have no network namespace cookie in sockops"
 	}
 	return c
+}
+
+// atLeast compares the first two numbers of a kernel release. What can't be read
+// is older than everything.
+func atLeast(release string, major, minor int) bool {
+	var a, b int
+	if n, err := fmt.Sscanf(release, "%d.%d", &a, &b); n != 2 || err != nil {
+		return false
+	}
+	return a > major || a == major && b >= minor
 }
 
 func checkNamespaces(err error) Check {

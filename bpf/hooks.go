@@ -248,6 +248,21 @@ func (h *hooks) sweep(now uint64) int {
 	return n
 }
 
+// detached names a program that is attached no more, "" when all are. A link
+// whose program was detached, or whose group is gone, has no group.
+func (h *hooks) detached() string {
+	for i, l := range h.links {
+		info, err := l.Info()
+		if err != nil {
+			continue // a kernel that can't say; the connect will
+		}
+		if cg := info.Cgroup(); cg != nil && cg.CgroupId == 0 {
+			return attachments[i].program
+		}
+	}
+	return ""
+}
+
 // close detaches, unless somebody else holds the links too.
 func (h *hooks) close() error {
 	var errs []error

@@ -2,21 +2,48 @@ package bpf
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
 	"slices"
+
+	"golang.org/x/sys/unix"
 )
 
-// SelfProbe connects to a listener of our own and sees whether we are named. It
-// is how programs that were detached behind our back are noticed. The error is
-// [ErrNotAttributed] when we are not named, and the context's or the network's
-// when the probe could not be made.
+// SelfProbe connects to a listener of our own, over IPv4 and over IPv6 where the
+// host has them, and sees whether we are named. It is how programs that were
+// detached behind our back are noticed. The error is [ErrNotAttributed] when we
+// are not named, and the context's or the network's when the probe could not be
+// made.
 func (a *Attributor) SelfProbe(ctx context.Context) error {
-	l, err := ListenTCP(ctx, "127.0.0.1:0")
-	if err != nil {
-		return fmt.Errorf("self-probe: %w", err)
+	if a.hooks != nil {
+		if name := a.hooks.detached(); name != "" {
+			return fmt.Errorf("%w: %s is detached", ErrNotAttributed, name)
+		}
 	}
+	probed := 0
+	for _, addr := range []string{"127.0.0.1:0", "[::1]:0"} {
+		l, err := ListenTCP(ctx, addr)
+		if errors.Is(err, unix.EADDRNOTAVAIL) || errors.Is(err, unix.EAFNOSUPPORT) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("self-probe: %w", err)
+		}
+		if err := a.probe(ctx, l); err != nil {
+			return err
+		}
+		probed++
+	}
+	if probed == 0 {
+		return errors.New("self-probe: there is no loopback address")
+	}
+	return nil
+}
+
+// probe makes one connect to l, and closes it.
+func (a *Attributor) probe(ctx context.Context, l *net.TCPListener) error {
 	defer l.Close()
 	if d, ok := ctx.Deadline(); ok {
 		if err := l.SetDeadline(d); err != nil {
