@@ -1,0 +1,39 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "scopeward",
+		Short:         "Scopes for a module router that has none",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return usageError{fmt.Errorf("%w: see %s --help", err, c.CommandPath())}
+	})
+	root.AddCommand(newRun(), newExec(), newCheck(), newVersion())
+	for _, c := range append(root.Commands(), root) {
+		c.Args = usageArgs(c.Args)
+	}
+	return root
+}
+
+// usageArgs makes a complaint about arguments one about usage.
+func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if check == nil {
+			return nil
+		}
+		if err := check(c, args); err != nil {
+			return usageError{fmt.Errorf("%w: see %s --help", err, c.CommandPath())}
+		}
+		return nil
+	}
+}
