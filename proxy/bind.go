@@ -31,6 +31,8 @@ type bindBody struct {
 	Caps      []jsontext.Value `json:"consumer_capabilities"`
 }
 
+func (b *bindBody) leg() leg { return leg{b.Channel, b.Epoch} }
+
 // fromRouter takes a Request of the router's. Only binds are read.
 func (s *Session) fromRouter(f held) {
 	o, err := wire.ParseObject(f.body())
@@ -55,12 +57,12 @@ func (s *Session) fromRouter(f held) {
 func (s *Session) bind(f held, o *wire.Object) {
 	var b bindBody
 	if err := json.Unmarshal(f.body(), &b, lenient); err != nil {
-		s.answerBind(f, wire.CodeTargetUnavailable, "the bind is not as this sidecar knows it")
+		s.answerBind(f, b.leg(), wire.CodeTargetUnavailable, "the bind is not as this sidecar knows it")
 		return
 	}
 	marks := marksIn(b.Caps)
 	if s.role != registered {
-		s.answerBind(f, wire.CodeTargetUnavailable, "the module's connection has no registration")
+		s.answerBind(f, b.leg(), wire.CodeTargetUnavailable, "the module's connection has no registration")
 		return
 	}
 	if len(marks) == 0 {
@@ -69,12 +71,12 @@ func (s *Session) bind(f held, o *wire.Object) {
 	}
 	op, ok := s.world.find(marks)
 	if !ok {
-		s.answerBind(f, string(admission.CodeUnsupported), "the scope's mark is not of an open under way")
+		s.answerBind(f, b.leg(), string(admission.CodeUnsupported), "the scope's mark is not of an open under way")
 		return
 	}
 	if what := op.differs(b); what != "" {
 		s.world.take(op)
-		s.answerBind(f, string(admission.CodeUnsupported), "the bind's "+what+" is not the marked open's")
+		s.answerBind(f, b.leg(), string(admission.CodeUnsupported), "the bind's "+what+" is not the marked open's")
 		return
 	}
 	s.judgeBind(f, o, op, b)
@@ -134,19 +136,19 @@ func (s *Session) judgeBind(f held, o *wire.Object, op *open, b bindBody) {
 	if d.Verdict != admission.Admitted {
 		s.world.take(op)
 		s.record(Decision{Kind: Refused, Principal: op.claimed, Scope: op.scope(), Target: s.module.id, Rule: d.Rule, Code: string(d.Code), Message: d.Message, Opener: op.conn})
-		s.answerBind(f, string(d.Code), d.Message)
+		s.answerBind(f, b.leg(), string(d.Code), d.Message)
 		return
 	}
 	if !s.world.admit(op, d.Route) {
 		s.world.Table.Release(d.Route)
-		s.answerBind(f, string(admission.CodeUnsupported), "the scope's mark is not of an open under way")
+		s.answerBind(f, b.leg(), string(admission.CodeUnsupported), "the scope's mark is not of an open under way")
 		return
 	}
 	s.record(Decision{Kind: Admitted, Principal: op.claimed, Scope: d.Tag.ScopeID, Target: s.module.id, Rule: d.Rule, Opener: op.conn})
 	if s.binds == nil {
 		s.binds = make(map[uint64]*bind)
 	}
-	s.binds[f.Corr] = &bind{open: op, admitted: d, leg: leg{b.Channel, b.Epoch}, route: d.Route}
+	s.binds[f.Corr] = &bind{open: op, admitted: d, leg: b.leg(), route: d.Route}
 	if op.caps == nil {
 		o.Delete("consumer_capabilities")
 	} else {
@@ -178,8 +180,10 @@ func (s *Session) unscoped(f held, o *wire.Object) {
 
 // answerBind answers the router's bind in the module's place. The router relays
 // code and message to the opener as they stand and gives the reserved pair back.
-func (s *Session) answerBind(f held, code, message string) {
+// Nothing of it reaches the module, a Goodbye for the pair included.
+func (s *Session) answerBind(f held, at leg, code, message string) {
 	s.refuse(toRouter, f.Corr, code, message)
+	s.bury(at, toPeer)
 }
 
 // ack takes a module's Response to a stamped bind. It is the commit, whatever
@@ -208,14 +212,14 @@ func (s *Session) ack(f held) {
 		s.world.take(b.open)
 		d.Kind = Stale
 		s.record(d)
-		s.answerBind(f, d.Code, d.Message)
 		s.writeGoodbye(toPeer, b.leg)
 		s.bury(b.leg, toRouter)
+		s.answerBind(f, b.leg, d.Code, d.Message)
 	case b.cancelled: // the router ignores the answer, as it does without us
 		s.write(toRouter, f.frame)
 	default: // the opener is gone, and with it what was reserved
 		s.world.take(b.open)
-		s.answerBind(f, string(admission.CodeChanged), "the open that this bind belongs to has ended")
+		s.answerBind(f, b.leg, string(admission.CodeChanged), "the open that this bind belongs to has ended")
 	}
 }
 

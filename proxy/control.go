@@ -25,7 +25,7 @@ func (s *Session) judgeFromPeer(h wire.Header) fate {
 	case wire.Request, wire.Hello:
 		return hold
 	case wire.Goodbye:
-		s.startOver()
+		s.startOver(toRouter)
 		return pass
 	case wire.Response, wire.Error:
 		if s.binds[h.Corr] != nil {
@@ -60,7 +60,7 @@ func (s *Session) judgeFromRouter(h wire.Header) fate {
 	case wire.StreamEnd:
 		delete(s.requests, h.Corr)
 	case wire.Goodbye:
-		s.startOver()
+		s.startOver(toPeer)
 	}
 	return pass
 }

@@ -32,8 +32,8 @@ func (s *Session) hello(f held) {
 		s.forward(f, request{kind: plainRequest})
 		return
 	}
-	if s.role != client {
-		s.forward(f, request{kind: plainRequest}) // the router refuses a second one
+	if s.role == registered && !s.dismissed {
+		s.refuse(toPeer, f.Corr, wire.CodeInvalidHello, "this connection is registered; say Goodbye on channel 0 first")
 		return
 	}
 	m, what := readHello(&o)
@@ -50,7 +50,7 @@ func (s *Session) hello(f held) {
 		s.refuse(toPeer, f.Corr, a.Code, a.Message)
 		return
 	}
-	s.module = m
+	s.module, s.dismissed = m, false
 	s.role = helloSent
 	s.forward(f, request{kind: helloRequest})
 	l.parked = true

@@ -55,9 +55,10 @@ type Session struct {
 	marked   int                           // marked opens among requests
 
 	// As a module.
-	module  module
-	binds   map[uint64]*bind // scoped binds the module has not answered, by corr
-	serving map[leg]table.RouteID
+	module    module
+	dismissed bool             // the router has said Goodbye on channel 0: it may register anew
+	binds     map[uint64]*bind // scoped binds the module has not answered, by corr
+	serving   map[leg]table.RouteID
 
 	drained [2]map[uint16]uint32 // by direction of travel: per slot, the highest epoch that is dead
 }
@@ -289,11 +290,20 @@ func (s *Session) clear() {
 
 // startOver follows a Goodbye on channel 0: the registration ends, the
 // connection stays, and (channel, epoch) begin again at (1, 1).
-func (s *Session) startOver() {
+//
+// A module that the router dismissed, as it does with the older launch of a
+// swap, is a module still: it may read scopes, and its syncs are refused for
+// the launch it belongs to.
+func (s *Session) startOver(by direction) {
+	was := s.module
 	old := s.peer()
 	s.clear()
 	s.world.Table.Leave(old)
 	s.registration++
-	s.role = client
 	s.world.Table.Join(s.peer())
+	if by == toPeer && s.role == registered {
+		s.module, s.dismissed = was, true
+		return
+	}
+	s.role, s.dismissed = client, false
 }
