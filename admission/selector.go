@@ -107,8 +107,10 @@ func readMember(dec *jsontext.Decoder, name string, want jsontext.Kind, what str
 // readOptional is [readMember] for a member that may be null.
 func readOptional[T any](dec *jsontext.Decoder, name string, want jsontext.Kind, what string, v **T) error {
 	if dec.PeekKind() == 'n' {
-		_, err := dec.ReadToken()
-		return err
+		if _, err := dec.ReadToken(); err != nil {
+			return malformed(err)
+		}
+		return nil
 	}
 	*v = new(T)
 	return readMember(dec, name, want, what, *v)

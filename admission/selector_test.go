@@ -42,7 +42,7 @@ func TestS4_ASelectorIsReadWithItsOptionalMembersAbsentOrNull(t *testing.T) {
 func TestS4_AMalformedSelectorIsRefusedNamingTheMemberAndNeverItsValue(t *testing.T) {
 	for raw, member := range map[string]string{
 		``: "", `null`: "", `false`: "", `5`: "", `"core/s"`: "", `[]`: "", `[{"kind":"direct"},"s",1]`: "",
-		`{`: "", `{"ref":01}`: "ref", `{"scope_epoch":01}`: "", `{"ref"}`: "ref", `{` + goodSelector: "", `{` + goodSelector + `} x`: "", `{` + goodSelector + `}{}`: "",
+		`{`: "", `{"ref":01}`: "ref", `{"scope_epoch":01}`: "", `{"bind_proof":nul`: "", `{"ref"}`: "ref", `{` + goodSelector: "", `{` + goodSelector + `} x`: "", `{` + goodSelector + `}{}`: "",
 		"{" + goodSelector + ",\"bind_proof\":\"\xff\"}": "bind_proof",
 		`{` + goodSelector + `,"bind_proof":"\ud800"}`:   "bind_proof",
 		`{}`:          "owner",
@@ -113,7 +113,7 @@ func TestS4_AMalformedSelectorsErrorHoldsNoValue(t *testing.T) {
 func FuzzParseSelector(f *testing.F) {
 	for _, seed := range []string{
 		`{` + goodSelector + `}`, `{` + goodSelector + `,"bind_proof":"x","hold_presence":true}`,
-		`{` + goodSelector + `,"scope_epoch":2}`, `{"owner":{"kind":"direct"},"ref":"\ud800"}`, `null`, `[]`, ``,
+		`{` + goodSelector + `,"scope_epoch":2}`, `{"owner":{"kind":"direct"},"ref":"\ud800"}`, `null`, `[]`, ``, `{"scope_epoch":nul`,
 		`{"owner":{"kind":"reserved","module_id":null},"ref":""}`, `{` + goodSelector + `,"hold_presence":null}`,
 	} {
 		f.Add([]byte(seed))
