@@ -99,6 +99,13 @@ func TestGuard(t *testing.T) {
 		t.Run(name, func(t *testing.T) { require.Equal(t, c.code, refused(t, c.ty, c.body)) })
 	}
 
+	t.Run("a second Hello under another id", func(t *testing.T) {
+		m := w.register("two-faced", nil)
+		f := m.await(m.ask(wire.Header{Type: wire.Hello}, helloBody("victim")))
+		require.Equal(t, wire.Error, f.Type, "the router itself lets it in")
+		_, refused := w.client().open(w.opening("victim"))
+		require.Equal(t, "unknown_module", refused.Code)
+	})
 	t.Run("a module may not open", func(t *testing.T) {
 		m := w.register("intruder", nil)
 		f := m.await(m.ask(wire.Header{}, []byte(with(`"scope":`+scope))))
