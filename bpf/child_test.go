@@ -117,9 +117,13 @@ func (c *child) handTo(t testing.TB, to *child) {
 	fd, err := receiveFD(c.pass)
 	require.NoError(t, err)
 	defer unix.Close(fd)
-	_, _, err = to.pass.WriteMsgUnix([]byte{0}, unix.UnixRights(fd), nil)
-	require.NoError(t, err)
+	require.NoError(t, passFD(to.pass, fd))
 	to.do(t, "receive")
+}
+
+func passFD(to *net.UnixConn, fd int) error {
+	_, _, err := to.WriteMsgUnix([]byte{0}, unix.UnixRights(fd), nil)
+	return err
 }
 
 func receiveFD(from *net.UnixConn) (int, error) {
@@ -240,8 +244,7 @@ var childCommands = map[string]func(s *childState, args []string) (string, error
 		return "", nil
 	},
 	"send": func(s *childState, _ []string) (string, error) {
-		_, _, err := s.pass.WriteMsgUnix([]byte{0}, unix.UnixRights(s.last()), nil)
-		return "", err
+		return "", passFD(s.pass, s.last())
 	},
 	"receive": func(s *childState, _ []string) (string, error) {
 		fd, err := receiveFD(s.pass)
@@ -316,7 +319,26 @@ var childCommands = map[string]func(s *childState, args []string) (string, error
 		st := a.Status()
 		return st.Source.String() + ": " + st.Why, nil
 	},
-	"small":    func(_ *childState, _ []string) (string, error) { return "", smallPIDs() },
+	"small": func(_ *childState, _ []string) (string, error) { return "", smallPIDs() },
+	// peer: who connected the accepted connection that comes next, as /proc says.
+	"peer": func(s *childState, _ []string) (string, error) {
+		fd, err := receiveFD(s.pass)
+		if err != nil {
+			return "", err
+		}
+		f := os.NewFile(uintptr(fd), "accepted")
+		defer f.Close()
+		c, err := net.FileConn(f)
+		if err != nil {
+			return "", err
+		}
+		defer c.Close()
+		a, err := OpenProcfs(Params{}, nil)
+		if err != nil {
+			return "", err
+		}
+		return a.Process(c.(*net.TCPConn)).Reason, nil
+	},
 	"client":   startClient,
 	"reclient": recycleClient,
 	"recycle":  recycleByProcfs,

@@ -66,9 +66,6 @@ func TestSelfProbe_SeesThatWeAreOutsideTheGroup(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, os.Remove(dir)) })
 	a := newTestAttributor(t, Params{CgroupPath: dir})
 	require.ErrorIs(t, a.SelfProbe(testContext(t)), ErrNotAttributed)
-
-	// Who is in it is known, though the listener's owner is not: only then when the
-	// accepted socket is in it too.
 	require.Equal(t, "attached to "+dir, a.Status().Why)
 }
 
