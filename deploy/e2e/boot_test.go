@@ -19,8 +19,8 @@ func TestBoot_RouterFirst(t *testing.T) {
 	w := newWorld(t, cast())
 	w.play(idOwner, syncStep(1, record("s", 1)))
 	w.startRouter()
-	waiting := w.pid(idEcho)
-	require.NotZero(t, waiting)
+	var waiting int
+	within(t, patience, "the echo module's launch", func() bool { waiting = w.pid(idEcho); return waiting != 0 })
 	select {
 	case <-w.router.done:
 		require.Fail(t, "the router ended")

@@ -19,6 +19,10 @@ import (
 // two restarts.
 const rollingLimit = 30 * time.Second
 
+// idWitness carries a scope and is never restarted by itself: its route must die
+// with its scope.
+const idWitness = "witness"
+
 // party is what a rolling restart restarts.
 type party string
 
@@ -90,27 +94,36 @@ func TestRollingRestart(t *testing.T) {
 	}
 }
 
+// playRolling plays one of them in a world of its own.
 func playRolling(t *testing.T, r rolling) {
 	w := newWorld(t, map[string]module{
 		idOwner:   {program: progOwner},
 		idCarrier: {program: progCarrier},
 		idOld:     {program: progOldModule},
+		idWitness: {program: progCarrier},
 	})
-	w.play(idOwner, syncStep(1, record("s", 1), record("gone", 1)))
+	live, gone := record("s", 1), record("gone", 1)
+	gone["carriers"] = append(gone["carriers"].([]object), object{"principal": reserved(idWitness)})
+	w.play(idOwner, syncStep(1, live, gone))
 	w.start()
 	w.waitSynced(idOwner, 1)
-	before := w.carry(idCarrier)
-	for _, ref := range []string{"s", "gone"} {
-		requireOK(t, before.open(ref, idOld, selector(ref, 1)))
-		requireOK(t, before.call(ref, object{"n": "1"}))
+	for id, ref := range map[string]string{idCarrier: "s", idWitness: "gone"} {
+		opener := w.carry(id)
+		requireOK(t, opener.open(ref, idOld, selector(ref, 1)))
+		requireOK(t, opener.call(ref, object{"n": "1"}))
 	}
 
 	// From here on every sync leaves one of the two scopes out.
-	w.play(idOwner, syncStep(1, record("s", 1)))
+	w.play(idOwner, syncStep(1, live))
 	began := time.Now()
 	w.restartParty(r.first, r.kill)
 	w.restartParty(r.second, r.kill)
 	var last error
+	defer func() {
+		if t.Failed() {
+			t.Logf("last seen: %v", last)
+		}
+	}()
 	within(t, rollingLimit-time.Since(began), "everything to be back", func() bool {
 		last = w.scopedEcho()
 		return last == nil
@@ -126,9 +139,10 @@ func playRolling(t *testing.T, r rolling) {
 		require.Nil(t, s.Result["refused"], "an owner was locked out")
 	}
 	require.Greater(t, w.syncs(), 1)
+	witness := w.carry(idWitness)
+	require.Nil(t, witness.call("gone", object{"n": "2"}).OK, "a call was answered on a revoked route")
+	requireRefused(t, "scope_not_live", witness.open("gone", idOld, selector("gone", 1)))
 	after := w.carry(idCarrier)
-	require.Nil(t, after.call("gone", object{"n": "2"}).OK, "a call was answered on a revoked route")
-	requireRefused(t, "scope_not_live", after.open("gone", idOld, selector("gone", 1)))
 	requireOK(t, after.open("s", idOld, selector("s", 1)))
 	requireOK(t, after.call("s", object{"n": "3"}))
 }
