@@ -3,6 +3,7 @@ package proxy
 import (
 	"encoding/binary"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -161,6 +162,8 @@ const epollET = 1 << 31
 
 // Run serves until [Loop.Close]. It locks nothing but its queue.
 func (l *Loop) Run() {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	events := make([]unix.EpollEvent, 128)
 	for {
 		n, err := unix.EpollWait(l.poll, events, l.timeout())
@@ -256,7 +259,7 @@ func (l *Loop) read(sd *side) {
 		if !sd.readable || p.linger || !p.mayRead(sd) {
 			return
 		}
-		n, err := unix.Read(sd.fd, l.buf)
+		n, err := rawRead(sd.fd, l.buf)
 		switch {
 		case n > 0:
 			if sd.dir == toRouter {
@@ -366,7 +369,7 @@ func (l *Loop) send(sd *side, segs [][]byte, goodbye bool) {
 func (l *Loop) write(sd *side, b []byte) (int, bool) {
 	done := 0
 	for done < len(b) {
-		n, err := unix.Write(sd.fd, b[done:])
+		n, err := rawWrite(sd.fd, b[done:])
 		switch {
 		case n > 0:
 			done += n
