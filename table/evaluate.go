@@ -6,14 +6,14 @@ import "slices"
 // is in the table until every whole-call check has passed; forgetting it is the
 // whole of a refusal. Its size is the call's, not the owner's.
 type staged struct {
-	t      *Table
-	owner  *owner
-	call   *call
-	now    int64
-	swept  []*scope // of the calling owner, by ref
-	floor  uint64   // of the tombstones that the sweep leaves
-	links  bool     // some record has a new link
-	hits   int      // ends of a live session
+	t     *Table
+	owner *owner
+	call  *call
+	now   int64
+	swept []*scope // of the calling owner, by ref
+	floor uint64   // of the tombstones that the sweep leaves
+	links bool     // some record has a new link
+	hits  int      // ends of a live session
 }
 
 // evaluateLocked judges every record and end of the call against the state that
