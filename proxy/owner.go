@@ -13,7 +13,7 @@ import (
 
 // largeCall is the body length in bytes from which an owner's call is decoded
 // and applied off the driver's thread. Below it, the hand-over costs more than
-// the work.
+// the work. With a journal every call is: it may wait for a disk.
 const largeCall = 16 << 10
 
 // owner takes a request whose op begins with scope. It is answered here and
@@ -52,7 +52,7 @@ func (s *Session) call(f held, op string) {
 			return
 		}
 		claim := table.Claim{Peer: s.peer(), Owner: s.module.id, Launch: a.Launch, Current: a.Current}
-		if len(f.frame) < largeCall {
+		if len(f.frame) < largeCall && s.world.journal == nil {
 			result = s.world.call(s.id, claim, op, f.body())
 		} else {
 			frame := bytes.Clone(f.frame)
@@ -85,6 +85,7 @@ func (w *World) call(id ConnID, claim table.Claim, op string, body []byte) outco
 		return outcome{refusal: refusal}
 	}
 	w.deliver(applied.Drains)
+	w.settle()
 	reply := applied.AppendReply(nil)
 	d.Routes, d.Elapsed, d.Applied = len(applied.Drains), time.Since(start), applied
 	w.recorder.Record(d)

@@ -15,7 +15,8 @@ import (
 	"scopeward/table"
 )
 
-// Params is what a server is made of. Every field is required but Now.
+// Params is what a server is made of. Every field is required but Now, Tombstones
+// and Journal.
 type Params struct {
 	Log             *zap.Logger
 	Peers           Peers
@@ -26,6 +27,7 @@ type Params struct {
 	DaemonID        []byte       // our own, 16 bytes
 	AuthorityOwners []string     // module ids whose scopes may grant authority (section 2)
 	Tombstones      table.TombstoneReader
+	Journal         Journal
 }
 
 // loops is how many loops a server runs. The first takes the sessions of
@@ -88,13 +90,15 @@ func NewServer(p Params) (*Server, error) {
 // Attach says that the router is there: sessions accepted from now on belong to
 // a new world, with an empty table under incarnation.
 func (s *Server) Attach(up Upstream, incarnation string) *World {
+	cfg := table.Config{Incarnation: incarnation, AuthorityOwners: s.p.AuthorityOwners, Tombstones: s.p.Tombstones}
+	if s.p.Journal != nil {
+		cfg.Journal = s.p.Journal
+	}
 	w := &World{
-		Table: table.New(table.Config{
-			Incarnation: incarnation, AuthorityOwners: s.p.AuthorityOwners, Tombstones: s.p.Tombstones,
-		}),
+		Table:       table.New(cfg),
 		Incarnation: incarnation,
 		up:          up, pass: up.Pass,
-		log: s.p.Log, launches: s.p.Launches, recorder: s.p.Recorder, now: s.p.Now,
+		log: s.p.Log, launches: s.p.Launches, recorder: s.p.Recorder, journal: s.p.Journal, now: s.p.Now,
 		post: s.post, work: s.work,
 		opens: make(map[string]*open),
 	}

@@ -19,6 +19,7 @@ type World struct {
 	log      *zap.Logger
 	launches Launches
 	recorder Recorder
+	journal  Journal // nil: none
 	now      func() int64
 	post     func(ConnID, Event) // to a session's driver; never blocks
 	work     func(func())        // runs a job off the drivers' threads

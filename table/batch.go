@@ -61,7 +61,7 @@ func (b *batch) endLocked(s *scope, cause Cause) int {
 		}
 	}
 	clear(s.holders)
-	s.ended = true
+	s.ended, s.cause = true, cause
 	b.ended = append(b.ended, s)
 	return b.drainAllLocked(s, ReasonScopeEnded)
 }

@@ -75,7 +75,7 @@ func (r *reader) carrier() (c Carrier, inBounds bool, err error) {
 			return err
 		})
 		inBounds = len(targets) >= 1 && len(targets) <= MaxCarrierTargets
-		c.Targeted, c.Targets = true, setOf(targets)
+		c.Targeted, c.Targets = true, readSet(r, targets)
 		return err
 	})
 	if err != nil {

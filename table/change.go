@@ -74,6 +74,10 @@ func (s *staged) commitLocked(c Claim, b *batch) *Applied {
 		b.settleAwaitingLocked(o)
 	}
 	a.Drains = b.commitLocked()
+	if s.t.journal != nil {
+		a.contents = s.call.contents()
+		b.tellLocked(a.contents)
+	}
 	s.reportLocked(b)
 	return a
 }
@@ -154,14 +158,33 @@ func (s *staged) reportLocked(b *batch) {
 // the contents that it stored. Then it lets go of the sessions that it met.
 func (c *call) explain(a *Applied) {
 	for i := range c.entries {
-		e, res := &c.entries[i], &c.results[i]
-		switch {
-		case e.refused.some():
+		if e, res := &c.entries[i], &c.results[i]; e.refused.some() {
 			res.Code, res.Message = e.refused.code, e.refused.message(e.record)
-		case e.stored:
-			a.contents = append(a.contents, Content{ID: e.now.ID, Outcome: res.Outcome, Record: e.record})
 		}
+	}
+	if a.contents == nil {
+		a.contents = c.contents()
 	}
 	clear(c.entries)
 	clear(c.ends)
+}
+
+// contents is what the call stored.
+func (c *call) contents() []Content {
+	n := 0
+	for i := range c.entries {
+		if c.entries[i].stored {
+			n++
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	list := make([]Content, 0, n)
+	for i := range c.entries {
+		if e := &c.entries[i]; e.stored {
+			list = append(list, Content{ID: e.now.ID, Outcome: c.results[i].Outcome, Record: e.record})
+		}
+	}
+	return list
 }

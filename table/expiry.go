@@ -83,6 +83,7 @@ func (t *Table) Sweep(now int64) ([]Expiry, []Drain) {
 	expired := b.sweepLocked(swept)
 	b.settleEndedLocked()
 	drains := b.commitLocked()
+	b.tellLocked(nil)
 	t.mu.Unlock()
 	b.wake()
 	return expired, drains

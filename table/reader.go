@@ -14,6 +14,8 @@ type reader struct {
 	dec *jsontext.Decoder
 	// names keeps one copy of each module id of a body.
 	names map[string]string
+	// asWritten keeps sets in the order in which they come.
+	asWritten bool
 }
 
 func newReader(body []byte) *reader {

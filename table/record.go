@@ -111,7 +111,7 @@ func (r *reader) principals() (Set[Principal], error) {
 		list = append(list, p)
 		return err
 	})
-	return setOf(list), err
+	return readSet(r, list), err
 }
 
 func (r *reader) carriers() (set Set[Carrier], targetsInvalid bool, err error) {
@@ -122,5 +122,5 @@ func (r *reader) carriers() (set Set[Carrier], targetsInvalid bool, err error) {
 		targetsInvalid = targetsInvalid || !inBounds
 		return err
 	})
-	return setOf(list), targetsInvalid, err
+	return readSet(r, list), targetsInvalid, err
 }

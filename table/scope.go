@@ -19,7 +19,8 @@ func (s *Scope) Tag() Tag { return Tag{ScopeID: s.ID, Version: s.Version} }
 type scope struct {
 	Scope
 	ended  bool
-	heap   int // its place among the owner's deadlines, -1 for none
+	cause  Cause // of its end
+	heap   int   // its place among the owner's deadlines, -1 for none
 	routes map[*route]struct{}
 	usage
 	// noted says that the running batch has the scope among its changes.

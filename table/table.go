@@ -13,6 +13,8 @@ type Config struct {
 	// Tombstones is asked where no tombstone is in memory. It is called under the
 	// lock and must answer from memory. nil: nothing is remembered elsewhere.
 	Tombstones TombstoneReader
+	// Journal is told of every change. nil: nobody is.
+	Journal Journal
 }
 
 // Table holds every scope of one incarnation. It is safe for concurrent use: one
@@ -22,6 +24,7 @@ type Table struct {
 	limits      Limits
 	authorized  map[string]struct{}
 	remembered  TombstoneReader
+	journal     Journal
 	feed        feed
 
 	mu        sync.Mutex
@@ -46,6 +49,7 @@ func New(cfg Config) *Table {
 		limits:      cfg.Limits.orContract(),
 		authorized:  map[string]struct{}{},
 		remembered:  cfg.Tombstones,
+		journal:     cfg.Journal,
 		owners:      map[string]*owner{},
 		peers:       map[Peer]*peer{},
 		routes:      map[RouteID]*route{},
