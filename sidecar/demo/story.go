@@ -3,6 +3,7 @@ package demo
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"scopeward/proxy/routertest"
 )
@@ -27,10 +28,14 @@ func (c *cast) story(ctx context.Context, tell func(Step)) {
 	c.raise(ctx)
 	tell(Step{Who: "sidecar", What: "stands in front of the router", Result: "its own connection file is published"})
 
-	tool := c.module(provider, routertest.Declares("call-modes/v1")).Serve()
+	tool, ack := c.module(provider, routertest.Declares("call-modes/v1"))
+	if ops := string(ack.Member("subc_ops")); !strings.Contains(ops, `"scope.describe"`) || !strings.Contains(ops, `"route.open"`) {
+		c.Fatalf("%s: the ack lists the operations %s", provider, ops)
+	}
+	tool.Serve()
 	tell(Step{Who: provider, What: "registers as a provider", Result: "the ack lists the scope operations beside the router's own"})
 
-	o := c.module(owner)
+	o, _ := c.module(owner)
 	o.Sync(1, c.head("session-1", runner)).OK()
 	tell(Step{Who: owner, What: "scope.sync: session-1@1, carried by " + runner, Result: "created"})
 
@@ -45,7 +50,7 @@ func (c *cast) story(ctx context.Context, tell func(Step)) {
 	if got := route.Call("hello"); got != "hello" && got != "echo:hello" {
 		c.Fatalf("%s: called hello, was answered %q", runner, got)
 	}
-	tell(Step{Who: runner, What: "calls " + provider, Result: "answered; the sidecar read nothing but the frame's header"})
+	tell(Step{Who: runner, What: "calls " + provider, Result: "answered"})
 
 	stranger := c.dial()
 	refused := stranger.OpenRefused("scope_not_carrier", provider, routertest.Scope(routertest.Selector(owner, "session-1", 1)))
@@ -72,10 +77,9 @@ func (c *cast) story(ctx context.Context, tell func(Step)) {
 }
 
 // module connects a launched module and registers it.
-func (c *cast) module(id string, opts ...routertest.HelloOption) *routertest.Module {
+func (c *cast) module(id string, opts ...routertest.HelloOption) (*routertest.Module, routertest.Reply) {
 	m := routertest.DialModule(c, c.file)
-	m.Hello(id, append(opts, routertest.Nonce(c.router.Launch(id)))...)
-	return m
+	return m, m.Hello(id, append(opts, routertest.Nonce(c.router.Launch(id)))...)
 }
 
 func (c *cast) dial() *routertest.Client { return routertest.Dial(c, c.file) }
