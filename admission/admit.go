@@ -7,15 +7,16 @@ import "scopeward/table"
 // may be kept.
 type sight struct {
 	ruling
-	rule  rule
-	stamp table.Stamp
-	tag   table.Tag
+	rule   rule
+	stamp  table.Stamp
+	tag    table.Tag
+	digest table.Digest
 }
 
 // look judges a against s. It stops at the first rule that does not pass.
 func look(a *ask, s table.State, order []rule) (seen sight) {
 	if s.Live != nil {
-		seen.stamp, seen.tag = s.Live.Stamp(), s.Live.Tag()
+		seen.stamp, seen.tag, seen.digest = s.Live.Stamp(), s.Live.Tag(), s.Live.Record.Digest()
 	}
 	for _, r := range order {
 		seen.rule, seen.ruling = r, r.judge(a, s)
@@ -75,7 +76,7 @@ func Explain(t *table.Table, a Ask) Decision {
 
 // decision renders what was seen, off the lock.
 func (a *ask) decision(seen sight) Decision {
-	d := Decision{Verdict: seen.verdict, Code: seen.code, Rule: seen.rule.name}
+	d := Decision{Verdict: seen.verdict, Code: seen.code, Rule: seen.rule.name, Digest: seen.digest}
 	switch seen.verdict {
 	case Refused:
 		d.Message = seen.rule.say(a, seen)

@@ -60,6 +60,8 @@ type Decision struct {
 	Code    Code   // the refusal's, "" otherwise
 	Rule    string // the section and name of the rule that decided
 	Message string // the refusal in words, fit for the opener and for a log
+	// Digest is of the record that was live under the ref, zero without one.
+	Digest table.Digest
 
 	// Of an admitted bind only.
 

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -120,7 +121,7 @@ func (s *Session) judgeBind(f held, o *wire.Object, op *open, b bindBody) {
 			ask.Roster = admission.Configured
 		}
 	}
-	d := admission.Admit(s.world.Table, ask)
+	d, took := s.world.admission(ask)
 	if d.Verdict == admission.NeedRoster {
 		// The answer, when it is known at once, is asked with.
 		a, ok := s.ask(&s.lanes[toPeer], f, Question{Kind: AskRoster, Conn: s.id, ModuleID: op.selector.Owner.ModuleID})
@@ -131,11 +132,11 @@ func (s *Session) judgeBind(f held, o *wire.Object, op *open, b bindBody) {
 		if a.Configured {
 			ask.Roster = admission.Configured
 		}
-		d = admission.Admit(s.world.Table, ask)
+		d, took = s.world.admission(ask)
 	}
 	if d.Verdict != admission.Admitted {
 		s.world.take(op)
-		s.record(Decision{Kind: Refused, Principal: op.claimed, Scope: op.scope(), Target: s.module.id, Rule: d.Rule, Code: string(d.Code), Message: d.Message, Opener: op.conn})
+		s.record(Decision{Kind: Refused, Principal: op.claimed, Scope: op.scope(), Target: s.module.id, Rule: d.Rule, Code: string(d.Code), Message: d.Message, Opener: op.conn, Digest: d.Digest, Elapsed: took})
 		s.answerBind(f, b.leg(), string(d.Code), d.Message)
 		return
 	}
@@ -144,7 +145,7 @@ func (s *Session) judgeBind(f held, o *wire.Object, op *open, b bindBody) {
 		s.answerBind(f, b.leg(), string(admission.CodeUnsupported), "the scope's mark is not of an open under way")
 		return
 	}
-	s.record(Decision{Kind: Admitted, Principal: op.claimed, Scope: d.Tag.ScopeID, Target: s.module.id, Rule: d.Rule, Opener: op.conn})
+	s.record(Decision{Kind: Admitted, Principal: op.claimed, Scope: d.Tag.ScopeID, Target: s.module.id, Rule: d.Rule, Opener: op.conn, Digest: d.Digest, Elapsed: took})
 	if s.binds == nil {
 		s.binds = make(map[uint64]*bind)
 	}
@@ -193,11 +194,12 @@ func (s *Session) ack(f held) {
 	b := s.binds[f.Corr]
 	delete(s.binds, f.Corr)
 	var verdict admission.Decision
+	var took time.Duration
 	if b.route != 0 {
-		verdict = admission.Commit(s.world.Table, b.admitted)
+		verdict, took = s.world.commitment(b.admitted)
 	}
 	d := Decision{Principal: b.open.claimed, Scope: b.admitted.Tag.ScopeID, Target: s.module.id, Opener: b.open.conn,
-		Rule: verdict.Rule, Code: string(verdict.Code), Message: verdict.Message}
+		Rule: verdict.Rule, Code: string(verdict.Code), Message: verdict.Message, Digest: b.admitted.Digest, Elapsed: took}
 	switch {
 	case verdict.Verdict == admission.Admitted:
 		if s.serving == nil {
@@ -232,6 +234,6 @@ func (s *Session) reject(f held) {
 		s.world.Table.Release(b.route)
 	}
 	s.world.take(b.open)
-	s.record(Decision{Kind: Rejected, Principal: b.open.claimed, Scope: b.admitted.Tag.ScopeID, Target: s.module.id, Opener: b.open.conn})
+	s.record(Decision{Kind: Rejected, Principal: b.open.claimed, Scope: b.admitted.Tag.ScopeID, Target: s.module.id, Opener: b.open.conn, Digest: b.admitted.Digest})
 	s.write(toRouter, f.frame)
 }

@@ -56,9 +56,10 @@ type Decision struct {
 	Rule      string // the contract's section and the rule that decided
 	Code      string // "" when nothing was refused
 	Message   string
-	Routes    int   // live routes closed
-	Deadline  int64 // of an expiry, Unix milliseconds
-	Elapsed   time.Duration
+	Routes    int            // live routes closed
+	Deadline  int64          // of an expiry, Unix milliseconds
+	Elapsed   time.Duration  // of an owner's call, of admission or commit
+	Digest    table.Digest   // of the scope's record, zero when none was live
 	Applied   *table.Applied // of an accepted call; it must not be changed
 }
 

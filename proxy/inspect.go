@@ -3,16 +3,18 @@ package proxy
 import (
 	"context"
 
+	"scopeward/admission"
 	"scopeward/table"
 )
 
 // SessionInfo is one session as the operator sees it.
 type SessionInfo struct {
-	Conn    ConnID      `json:"conn"`
-	Role    string      `json:"role"`             // client, module or hello
-	Module  string      `json:"module,omitempty"` // a module's id
-	Pending int         `json:"pending"`          // marked opens or stamped binds under way
-	Routes  []RouteInfo `json:"routes,omitempty"` // of an opener
+	Conn     ConnID                 `json:"conn"`
+	Role     string                 `json:"role"`               // client, module or hello
+	Module   string                 `json:"module,omitempty"`   // a module's id
+	Provides []admission.Capability `json:"provides,omitempty"` // a module's
+	Pending  int                    `json:"pending"`            // marked opens or stamped binds under way
+	Routes   []RouteInfo            `json:"routes,omitempty"`   // of an opener
 }
 
 // RouteInfo is one live scoped route in its opener's space.
@@ -30,7 +32,7 @@ type infoEvent struct{ tell func(SessionInfo) }
 func (infoEvent) event() {}
 
 func (s *Session) info() SessionInfo {
-	i := SessionInfo{Conn: s.id, Role: "client", Module: s.module.id, Pending: s.marked + len(s.binds)}
+	i := SessionInfo{Conn: s.id, Role: "client", Module: s.module.id, Provides: s.module.provides.Sorted(), Pending: s.marked + len(s.binds)}
 	switch s.role {
 	case registered:
 		i.Role = "module"

@@ -2,9 +2,11 @@ package proxy
 
 import (
 	"sync"
+	"time"
 
 	"go.uber.org/zap"
 
+	"scopeward/admission"
 	"scopeward/table"
 )
 
@@ -51,6 +53,20 @@ func (w *World) find(marks []string) (*open, bool) {
 	defer w.mu.Unlock()
 	op, ok := w.opens[marks[0]]
 	return op, ok && len(marks) == 1 && op.state == openSent
+}
+
+// admission judges a bind and says how long that took.
+func (w *World) admission(a admission.Ask) (admission.Decision, time.Duration) {
+	start := time.Now()
+	d := admission.Admit(w.Table, a)
+	return d, time.Since(start)
+}
+
+// commitment settles an admitted bind and says how long that took.
+func (w *World) commitment(admitted admission.Decision) (admission.Decision, time.Duration) {
+	start := time.Now()
+	d := admission.Commit(w.Table, admitted)
+	return d, time.Since(start)
 }
 
 // take uses a mark up without a route.
