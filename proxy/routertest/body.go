@@ -135,11 +135,19 @@ func (s shape) list(name string) ([]jsontext.Value, error) {
 	return elements(raw)
 }
 
-// texts reads a list of strings.
+// texts reads a list of strings. A null in it is none.
 func (s shape) texts(name string) ([]string, error) {
-	v := []string{}
-	err := s.into(name, &v)
-	return v, err
+	list, err := s.list(name)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]string, len(list))
+	for i, raw := range list {
+		if err := (shape{name: raw}).into(name, &out[i]); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
 }
 
 // compact is raw without the space around its tokens.
