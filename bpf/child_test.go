@@ -57,7 +57,7 @@ func newChild(t testing.TB, options ...childOption) *child {
 
 	// The link leads to the binary even for a user who can't walk its path.
 	cmd := exec.Command("/proc/self/exe", "-test.run=^$")
-	cmd.Env = append(os.Environ(), childEnv+"=1")
+	cmd.Env = append(os.Environ(), childEnv+"=1", "GORACE=atexit_sleep_ms=0") // the detector lingers for a second otherwise
 	cmd.Stderr = os.Stderr
 	cmd.ExtraFiles = []*os.File{theirs}
 	cmd.SysProcAttr = &syscall.SysProcAttr{}

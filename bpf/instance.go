@@ -62,10 +62,10 @@ func readStat(pid int) (stat, error) {
 // process chose and may hold spaces and parentheses: fields are counted from the
 // last one that closes.
 func parseStat(b []byte) (st stat, state byte, ok bool) {
-	const (
-		fieldState = 3 - 3
-		fieldPPID  = 4 - 3
-		fieldStart = 22 - 3
+	const ( // the manual counts from 1, and the third is our first
+		fieldState = 0
+		fieldPPID  = 1
+		fieldStart = 19
 	)
 	end := bytes.LastIndexByte(b, ')')
 	if end < 0 {

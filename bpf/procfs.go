@@ -23,7 +23,7 @@ func procfsUsable() error {
 			Err:    err,
 		}
 	}
-	f, err := os.Open("/proc/self/net/tcp")
+	f, err := os.Open("/proc/thread-self/net/tcp")
 	if err != nil {
 		return refuse(err)
 	}
@@ -85,7 +85,7 @@ type socket struct {
 // findSocket looks for the socket with these ends in both tables: a mapped
 // client of an IPv4 server is in the other one. Only our network namespace's.
 func findSocket(local, remote netip.AddrPort) (socket, error) {
-	for _, table := range []string{"/proc/self/net/tcp", "/proc/self/net/tcp6"} {
+	for _, table := range []string{"/proc/thread-self/net/tcp", "/proc/thread-self/net/tcp6"} {
 		f, err := os.Open(table)
 		if err != nil {
 			continue // no IPv6
