@@ -21,12 +21,12 @@ type call struct {
 	op         string
 	generation uint64
 	entries    []entry
-	index      map[string]int // ref to entry
+	index      refs           // of entries
 	results    []RecordResult // in request order, outcomes still open
 
 	full       bool // the entries are the owner's whole set
 	ends       []end
-	endIndex   map[string]int
+	endIndex   refs
 	endResults []EndResult
 
 	// body is the refusal that section 3's step 5 has in store, nil for none. It
@@ -63,35 +63,33 @@ type end struct {
 // record by record its ref, repeats, tokens and bytes, then the ends.
 func (c *call) seal() {
 	c.results = make([]RecordResult, len(c.entries))
-	c.index = make(map[string]int, len(c.entries))
+	c.index = newRefs(len(c.entries))
 	if len(c.entries) > MaxEntries {
 		c.refuse(CodeLiveLimitExceeded, "the call lists %d records, the limit is %d", len(c.entries), MaxEntries)
 	}
 	for i := range c.entries {
 		rec := c.entries[i].record
 		c.results[i].Ref, c.results[i].Epoch = rec.Ref, rec.Epoch
-		if _, repeated := c.index[rec.Ref]; repeated {
+		if !c.index.add(rec.Ref) {
 			c.refuse(CodeInvalidControlBody, "ref %s is in the call twice", quoteName(rec.Ref))
 		}
-		c.index[rec.Ref] = i
 		c.checkRecord(rec)
 	}
 	if len(c.ends) > MaxEntries {
 		c.refuse(CodeLiveLimitExceeded, "the call lists %d ends, the limit is %d", len(c.ends), MaxEntries)
 	}
 	c.endResults = make([]EndResult, len(c.ends))
-	c.endIndex = make(map[string]int, len(c.ends))
+	c.endIndex = newRefs(len(c.ends))
 	for i, e := range c.ends {
 		c.endResults[i] = EndResult{Ref: e.ref, Epoch: e.epoch}
-		_, upserted := c.index[e.ref]
-		_, repeated := c.endIndex[e.ref]
+		_, upserted := c.index.find(e.ref)
+		repeated := !c.endIndex.add(e.ref)
 		switch {
 		case e.ref == "":
 			c.refuse(CodeInvalidControlBody, "a ref is empty")
 		case upserted || repeated:
 			c.refuse(CodeInvalidControlBody, "ref %s is in the call twice", quoteName(e.ref))
 		}
-		c.endIndex[e.ref] = i
 	}
 }
 

@@ -104,7 +104,7 @@ func (s *staged) endingLocked() []*scope {
 	// The sweep has run: what is live is what the call's records hold, or more.
 	if s.call.full && matched < len(s.owner.live) {
 		for ref, held := range s.owner.live {
-			if _, named := s.call.index[ref]; !named {
+			if _, named := s.call.index.find(ref); !named {
 				ending = append(ending, held)
 			}
 		}

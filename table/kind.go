@@ -24,14 +24,6 @@ func (k Kind) String() string {
 }
 
 func (r *reader) kind() (Kind, error) {
-	s, err := r.name()
-	if err != nil {
-		return 0, err
-	}
-	for k := Head; k <= Ephemeral; k++ {
-		if s == kinds[k] {
-			return k, nil
-		}
-	}
-	return 0, &FieldError{What: "is not head, worker or ephemeral"}
+	k, err := r.choice(kinds[:], "is not head, worker or ephemeral")
+	return Kind(k), err
 }

@@ -115,13 +115,13 @@ func (s *staged) recordLocked(k Key) *Record {
 	if k.Owner != s.owner.principal {
 		return s.t.recordLocked(k)
 	}
-	if i, named := s.call.index[k.Ref]; named {
+	if i, named := s.call.index.find(k.Ref); named {
 		return s.call.entries[i].next
 	}
 	if s.call.full {
 		return nil
 	}
-	if i, named := s.call.endIndex[k.Ref]; named && s.call.ends[i].held != nil {
+	if i, named := s.call.endIndex.find(k.Ref); named && s.call.ends[i].held != nil {
 		return nil
 	}
 	if held := s.owner.heldAfter(k.Ref, s.now); held != nil {

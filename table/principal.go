@@ -94,11 +94,8 @@ func (r *reader) principal() (p Principal, err error) {
 			p.ModuleID, err = r.name()
 			return err
 		}
-		kind, err := r.name()
-		p.Kind = parsePrincipalKind(kind)
-		if err == nil && p.Kind == 0 {
-			err = &FieldError{What: "is no principal kind"}
-		}
+		kind, err := r.choice(principalKinds[:], "is no principal kind")
+		p.Kind = PrincipalKind(kind)
 		return err
 	})
 	if err != nil {
@@ -114,13 +111,4 @@ func (r *reader) principal() (p Principal, err error) {
 		return Principal{}, unknownMember("module_id")
 	}
 	return p, nil
-}
-
-func parsePrincipalKind(s string) PrincipalKind {
-	for k := Reserved; k <= Unverified; k++ {
-		if s == principalKinds[k] {
-			return k
-		}
-	}
-	return 0
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"strconv"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -12,7 +13,7 @@ import (
 // router's own decoder also takes arrays, and refuses a repeated member by name.
 type reader struct {
 	dec *jsontext.Decoder
-	// names keeps one copy of each module id of a body.
+	// names keeps one copy of each module id of a long body, nil for a short one.
 	names map[string]string
 	// asWritten keeps sets in the order in which they come.
 	asWritten bool
@@ -22,8 +23,16 @@ func newReader(body []byte) *reader {
 	// Repeats are refused by members, by name. The decoder need not remember
 	// the names of every object.
 	dec := jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowDuplicateNames(true))
-	return &reader{dec: dec, names: map[string]string{}}
+	r := &reader{dec: dec}
+	if len(body) > longBody {
+		r.names = map[string]string{}
+	}
+	return r
 }
+
+// longBody is from how many bytes on a body repeats its names enough to keep
+// them.
+const longBody = 4 << 10
 
 // finish says whether nothing follows the value.
 func (r *reader) finish() error {
@@ -128,35 +137,22 @@ func (r *reader) mismatch(what string) error {
 }
 
 func (r *reader) scalar(kinds string, what string) (jsontext.Value, error) {
-	if bytes.IndexByte([]byte(kinds), byte(r.dec.PeekKind())) < 0 {
+	if strings.IndexByte(kinds, byte(r.dec.PeekKind())) < 0 {
 		return nil, r.mismatch(what)
 	}
 	return r.dec.ReadValue()
 }
 
 func (r *reader) string() (string, error) {
-	raw, err := r.scalar(`"`, "is not a string")
-	if err != nil {
-		return "", err
-	}
-	if inner := raw[1 : len(raw)-1]; bytes.IndexByte(inner, '\\') < 0 {
-		return string(inner), nil
-	}
-	s, err := jsontext.AppendUnquote(nil, raw)
+	s, err := r.bytes()
 	return string(s), err
 }
 
 // name reads a string that the body is likely to hold again.
 func (r *reader) name() (string, error) {
-	raw, err := r.scalar(`"`, "is not a string")
+	inner, err := r.bytes()
 	if err != nil {
 		return "", err
-	}
-	inner := raw[1 : len(raw)-1]
-	if bytes.IndexByte(inner, '\\') >= 0 {
-		if inner, err = jsontext.AppendUnquote(nil, raw); err != nil {
-			return "", err
-		}
 	}
 	if s, ok := r.names[string(inner)]; ok {
 		return s, nil
@@ -166,6 +162,33 @@ func (r *reader) name() (string, error) {
 		r.names[s] = s
 	}
 	return s, nil
+}
+
+// bytes reads a string into memory that is good until the next read.
+func (r *reader) bytes() ([]byte, error) {
+	raw, err := r.scalar(`"`, "is not a string")
+	if err != nil {
+		return nil, err
+	}
+	if inner := raw[1 : len(raw)-1]; bytes.IndexByte(inner, '\\') < 0 {
+		return inner, nil
+	}
+	return jsontext.AppendUnquote(nil, raw)
+}
+
+// choice reads a string that is one of wire, whose index it answers. The empty
+// names in wire are no choices.
+func (r *reader) choice(wire []string, what string) (int, error) {
+	s, err := r.bytes()
+	if err != nil {
+		return 0, err
+	}
+	for i, name := range wire {
+		if name != "" && name == string(s) {
+			return i, nil
+		}
+	}
+	return 0, &FieldError{What: what}
 }
 
 // uint reads an unsigned 64-bit integer, exact over its whole range.
