@@ -24,7 +24,7 @@ const start = 1_000_000_000_000
 
 var (
 	owners  = []string{"aft", "core", "hist"} // core may set attributes
-	bounds  = model.Limits{LiveScopes: 5, Tombstones: 3}
+	bounds  = model.Limits{LiveScopes: 4, Tombstones: 3}
 	modules = []string{"plexus", "tool"}
 )
 
@@ -42,7 +42,8 @@ type pair struct {
 	// versions are the tags last seen of each live scope, the table's beside the
 	// model's: the numbers differ, their moves may not.
 	versions map[string]tags
-	last     uint64 // route
+	last     uint64         // route
+	met      map[string]int // what the table has answered, and how often
 	reader   reader
 }
 
@@ -61,7 +62,7 @@ func newPair(t testingT) *pair {
 		}),
 		model: model.New(bounds, "core"), now: start,
 		peers: map[string]int{}, current: map[string]int{"aft": 1, "core": 1, "hist": 1},
-		versions: map[string]tags{},
+		versions: map[string]tags{}, met: map[string]int{},
 	}
 }
 
@@ -105,6 +106,7 @@ func (p *pair) do(c command) {
 		if real == "" {
 			real = map[table.Verdict]string{table.Committed: "committed", table.Gone: "gone"}[v]
 		}
+		p.met["commit "+real]++
 		p.same(p.model.Commit(c.route), real, "verdict")
 	case "release":
 		p.same(p.model.Release(c.route), p.real.Release(table.RouteID(c.route)), "released")
@@ -121,6 +123,7 @@ func (p *pair) do(c command) {
 		realExpired, realDrains := p.real.Sweep(p.now)
 		p.same(expiredText(expired), realExpiredText(realExpired), "expiries")
 		p.same(drainText(drains), realDrainText(realDrains), "drains")
+		p.meet(realDrains, realExpired)
 	}
 	p.compare()
 }
@@ -158,10 +161,21 @@ func (p *pair) call(c command) {
 	if refused != nil {
 		realCode = string(refused.Code)
 	}
+	p.met["call "+realCode]++
 	p.same(code, realCode, "refusal of the call")
 	if refused != nil {
 		return
 	}
+	for _, r := range real.Results {
+		p.met[strings.TrimSpace(r.Outcome.String()+" "+string(r.Code))]++
+		if strings.Contains(r.Message, "cycle") {
+			p.met["refused for a cycle"]++
+		}
+	}
+	for _, e := range real.EndResults {
+		p.met[fmt.Sprintf("end %t", e.Ended)]++
+	}
+	p.meet(real.Drains, real.Expired)
 	p.same(replyText(c, reply), realReplyText(real), "reply")
 	p.same(drainText(reply.Drains), realDrainText(real.Drains), "drains")
 	p.same(expiredText(reply.Expired), realExpiredText(real.Expired), "expiries")
@@ -170,6 +184,13 @@ func (p *pair) call(c command) {
 		stored = append(stored, fmt.Sprintf("%s@%d", content.ID.Ref, content.ID.Epoch))
 	}
 	p.same(endsText(reply.Stored), strings.Join(stored, " "), "contents stored")
+}
+
+func (p *pair) meet(drains []table.Drain, expired []table.Expiry) {
+	for _, d := range drains {
+		p.met["drain "+d.Reason.String()]++
+	}
+	p.met["expired"] += len(expired)
 }
 
 // open asks both whether an open is let in. The judge is this test's: it reads
@@ -193,6 +214,7 @@ func (p *pair) open(c command) {
 		}
 		return rec.BindProof == nil || r.Principal.Reserved() || fmt.Sprintf("%x", rec.BindProof[:]) == o.ProofHash
 	})
+	p.met[fmt.Sprintf("open %t", ok)]++
 	p.same(p.model.Reserve(uint64(id), o, p.now), ok, "admission")
 	if ok {
 		p.last = uint64(id)
@@ -227,6 +249,10 @@ func (p *pair) compareScopes(id string) {
 	p.t.Helper()
 	modelScopes, realScopes := p.model.Scopes(id), p.real.Scopes(id)
 	var want, got []string
+	for _, s := range realScopes {
+		p.met["link "+s.ParentState.String()]++
+		p.met[fmt.Sprintf("holders %d", s.Holders)]++
+	}
 	for _, s := range modelScopes {
 		want = append(want, fmt.Sprintf("%s link=%s routes=%d pending=%d holders=%d", s.Ref, s.Link, s.Routes, s.Pending, s.Holders))
 	}

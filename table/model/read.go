@@ -85,3 +85,22 @@ func (m *Model) HasDeadlines() bool {
 	}
 	return false
 }
+
+// Authority is the peer that has an owner's authority.
+func (m *Model) Authority(id string) (peer int, held bool) {
+	if a := m.owners[id].authority; a != nil {
+		return a.peer, true
+	}
+	return 0, false
+}
+
+// Routes lists the routes that are live, or the binds in flight, by id.
+func (m *Model) Routes(live bool) []uint64 {
+	var list []uint64
+	for _, id := range sortedKeys(m.routes) {
+		if m.routes[id].live == live {
+			list = append(list, id)
+		}
+	}
+	return list
+}

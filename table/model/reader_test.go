@@ -92,5 +92,9 @@ func newsText(s table.Scope) string {
 	for _, c := range s.Record.Carriers.Sorted() {
 		carriers = append(carriers, fmt.Sprint(c.Principal, c.Targeted, c.Targets.Sorted()))
 	}
-	return fmt.Sprintf("%s [%s] %s", strings.Join(carriers, " "), attributeText(s.Record.Attributes), s.ParentState)
+	parent := "none"
+	if s.Record.Parent != nil {
+		parent = s.Record.Parent.String()
+	}
+	return fmt.Sprintf("%s [%s] %s %s", strings.Join(carriers, " "), attributeText(s.Record.Attributes), parent, s.ParentState)
 }
