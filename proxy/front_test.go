@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -92,4 +93,25 @@ func head(ref string) routertest.Doc {
 
 func scope(ref string) routertest.OpenOption {
 	return routertest.Scope(routertest.Selector("owner", ref, 1))
+}
+
+// until waits until some session is as it should be, looking from its own loop.
+func (f *front) until(as func(*Session) bool) {
+	f.t.Helper()
+	require.Eventually(f.t, func() bool {
+		f.server.mu.Lock()
+		var pairs []*pair
+		for _, p := range f.server.conns {
+			pairs = append(pairs, p)
+		}
+		f.server.mu.Unlock()
+		found := false
+		for _, p := range pairs {
+			seen := make(chan bool, 1)
+			if p.loop.Load().post(func() { seen <- as(p.session) }) {
+				found = <-seen || found
+			}
+		}
+		return found
+	}, routertest.Patience, time.Millisecond)
 }

@@ -160,10 +160,11 @@ func (l *Loop) move(p *pair, to *Loop) {
 // epollET is EPOLLET as the event mask's type has it.
 const epollET = 1 << 31
 
-// Run serves until [Loop.Close]. It locks nothing but its queue.
+// Run serves until [Loop.Close]. It locks nothing but its queue. Its thread is
+// its own and ends with it.
 func (l *Loop) Run() {
 	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
+	preferBatches()
 	events := make([]unix.EpollEvent, 128)
 	for {
 		n, err := unix.EpollWait(l.poll, events, l.timeout())

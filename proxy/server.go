@@ -30,10 +30,10 @@ type Params struct {
 	Journal         Journal
 }
 
-// loops is how many loops a server runs. The first takes the sessions of
+// Loops is how many loops a server runs. The first takes the sessions of
 // modules, the others share those of clients: an opener and its module never
 // wait for one another's thread.
-const loops = 3
+const Loops = 3
 
 // sweepEvery is how often a world's deadlines are looked at. The contract says
 // at most one second apart.
@@ -75,7 +75,7 @@ func NewServer(p Params) (*Server, error) {
 		pending:   make(map[net.Conn]struct{}),
 		conns:     make(map[ConnID]*pair),
 	}
-	for range loops {
+	for range Loops {
 		l, err := NewLoop()
 		if err != nil {
 			_ = s.Shutdown(context.Background())
@@ -286,7 +286,7 @@ func (s *Server) start(id ConnID, w *World, down, up *net.TCPConn) {
 		s.p.Peers.Closed(id)
 		s.p.Log.Debug("connection closed", zap.Uint64("conn", id), zap.String("why", reason))
 	}
-	l := s.loops[1+s.turn.Add(1)%(loops-1)]
+	l := s.loops[1+s.turn.Add(1)%(Loops-1)]
 	p.loop.Store(l)
 	s.mu.Lock()
 	gone := s.closed || s.world != w

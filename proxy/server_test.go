@@ -56,6 +56,7 @@ func TestServerCutsAPeerThatHoldsUpADrainInsideAFrame(t *testing.T) {
 	// Half a frame to another route: nothing can be put behind it.
 	c.SendRaw(wire.Header{Len: 64 << 20, Type: wire.Request, Channel: other.Channel, Epoch: other.Epoch, Corr: 99}.Append(nil))
 	c.SendRaw(make([]byte, 1<<16))
+	f.until(func(s *Session) bool { return !s.lanes[toRouter].boundary() })
 	owner.Sync(2).OK()
 	c.Ended()
 	b.NextGoodbye()

@@ -150,7 +150,7 @@ func TestSecondHelloOnOneConnection(t *testing.T) {
 	c.OpenRefused("target_unavailable", "one")
 	c.Open("two")
 	m.Goodbye()
-	c.Settle()
+	m.Settle()
 	c.OpenRefused("unknown_module", "one")
 	c.OpenRefused("unknown_module", "two")
 }
