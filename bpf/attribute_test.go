@@ -145,6 +145,9 @@ func TestOnlyOurPortsAreLookedAt(t *testing.T) {
 	require.False(t, got.Known)
 	require.Equal(t, "the hooks have no record of this connect", got.Reason)
 	require.Equal(t, Instance{}, got.Instance())
+	fd := failBeforeSYN(t, portOf(other), 0)
+	require.Zero(t, entries(t, a.hooks.connects), "the kernel doesn't even note it")
+	require.NoError(t, closeFD(fd))
 
 	// A role's ports are replaced, not added to.
 	require.NoError(t, a.SetPort(portOf(other), RoleOwn))
@@ -162,6 +165,33 @@ func TestARecordIsUsedUp(t *testing.T) {
 	s := mustAccept(t, l)
 	require.True(t, a.Process(s).Known)
 	require.False(t, a.Process(s).Known)
+}
+
+// A connect that the hooks did not note never takes the name of an earlier one
+// with the same ends, even if that was left behind.
+func TestAnUnseenConnectInheritsNoName(t *testing.T) {
+	a := newTestAttributor(t, Params{})
+	l := newTestListener(t, "127.0.0.1:0")
+	require.NoError(t, a.SetPort(portOf(l), RoleOwn))
+	require.NoError(t, shrinkQueue(l))
+	earlier, unseen := newChild(t), newChild(t)
+	source := freePort(t)
+	earlier.do(t, "connect v4 %s", l.Addr())
+	earlier.do(t, "connect v4-nonblocking %s %s", l.Addr(), source)
+	var key [tupleLen]byte
+	var value [originLen]byte
+	it := a.hooks.tuples.Iterate()
+	require.True(t, it.Next(&key, &value))
+	earlier.do(t, "close")
+	mustAccept(t, l)
+	require.Zero(t, entries(t, a.hooks.tuples))
+	require.NoError(t, a.hooks.tuples.Put(key, value))
+
+	require.NoError(t, a.hooks.links[2].Detach()) // note_connect4
+	unseen.do(t, "connect v4 %s %s", l.Addr(), source)
+	s := mustAccept(t, l)
+	require.Equal(t, source, s.RemoteAddr().String())
+	require.False(t, mustPeer(t, a, s).Process().Known)
 }
 
 func TestAfterCloseNobodyIsKnown(t *testing.T) {
