@@ -6,8 +6,9 @@
 // modules that the router launches. Nothing outside it is touched, and every
 // process that was started in it is ended by its pid.
 //
-// Without the binaries the tests skip with one line. SCOPEWARD_E2E=required
-// turns that skip into a failure, SCOPEWARD_ROUTER_BIN names the folder with
-// the binaries, SCOPEWARD_E2E_SEED and SCOPEWARD_E2E_ROLLING choose which
-// rolling restarts are played. The package holds tests only.
+// Only SCOPEWARD_E2E=required runs the tests; without it they skip with one
+// line. SCOPEWARD_ROUTER_BIN names the folder with the binaries, SCOPEWARD_E2E_SEED
+// and SCOPEWARD_E2E_ROLLING choose which rolling restarts are played, and
+// SCOPEWARD_E2E_RACE=1 has the sidecar look for data races, which fail the test.
+// The package holds tests only.
 package e2e

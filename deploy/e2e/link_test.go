@@ -19,7 +19,7 @@ import (
 )
 
 // patience bounds every single wait of these tests.
-const patience = 10 * time.Second
+const patience = 20 * time.Second
 
 type object = map[string]any
 

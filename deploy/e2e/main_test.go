@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 )
 
@@ -36,26 +37,22 @@ const (
 	progOldModule = "oldmodule"
 )
 
-// programs returns the folder with the router and the modules. Without it the
-// test is skipped, or fails when the environment says that it must run.
+// programs returns the folder with the router and the modules, or skips the
+// test: only who asks for the real router waits for it.
 func programs(t *testing.T) string {
 	t.Helper()
+	if os.Getenv("SCOPEWARD_E2E") != "required" {
+		t.Skip("the real router is not asked for: deploy/realrouter/build.sh && SCOPEWARD_E2E=required go test ./deploy/e2e")
+	}
 	dir := os.Getenv("SCOPEWARD_ROUTER_BIN")
 	if dir == "" {
 		cache, err := os.UserCacheDir()
-		if err == nil {
-			dir = filepath.Join(cache, "scopeward-realrouter")
-		}
+		require.NoError(t, err)
+		dir = filepath.Join(cache, "scopeward-realrouter")
 	}
 	for _, name := range []string{progRouter, progOwner, progEcho, progCarrier, progOldModule} {
-		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
-			continue
-		}
-		why := fmt.Sprintf("no %s in %s: run deploy/realrouter/build.sh", name, dir)
-		if os.Getenv("SCOPEWARD_E2E") == "required" {
-			t.Fatal(why)
-		}
-		t.Skip(why)
+		_, err := os.Stat(filepath.Join(dir, name))
+		require.NoErrorf(t, err, "run deploy/realrouter/build.sh")
 	}
 	return dir
 }
@@ -76,7 +73,11 @@ func scopeward(t *testing.T) string {
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
 		defer cancel()
-		cmd := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join(build.dir, "scopeward"), "scopeward/cmd/scopeward")
+		args := []string{"build", "-o", filepath.Join(build.dir, "scopeward")}
+		if os.Getenv("SCOPEWARD_E2E_RACE") != "" {
+			args = append(args, "-race")
+		}
+		cmd := exec.CommandContext(ctx, "go", append(args, "scopeward/cmd/scopeward")...)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			build.err = fmt.Errorf("go build: %w\n%s", err, out)
 		}

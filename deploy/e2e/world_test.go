@@ -60,6 +60,9 @@ func (w *world) cleanup() {
 	w.sidecar.stop(syscall.SIGKILL, patience)
 	w.router.stop(syscall.SIGKILL, patience)
 	killMarked(w.path("home"))
+	if w.sidecar != nil && bytes.Contains(w.sidecar.output(), []byte("WARNING: DATA RACE")) {
+		w.t.Error("the sidecar has a data race")
+	}
 	if w.t.Failed() {
 		w.t.Logf("the world is kept in %s", w.dir)
 		w.tail(w.router)
