@@ -22,14 +22,16 @@ type bind struct {
 	cancelled bool // the router gave it up: the answer counts for nothing
 }
 
-// bindBody is what of a route.bind is read.
+// bindBody is what of a marked route.bind is read.
 type bindBody struct {
-	Channel   uint16           `json:"route_channel"`
-	Epoch     uint32           `json:"epoch"`
-	Target    target           `json:"target"`
-	Identity  identity         `json:"identity"`
-	Principal jsontext.Value   `json:"principal"`
-	Caps      []jsontext.Value `json:"consumer_capabilities"`
+	Channel   uint16   `json:"route_channel"`
+	Epoch     uint32   `json:"epoch"`
+	Target    target   `json:"target"`
+	Identity  identity `json:"identity"`
+	Principal struct {
+		Kind     string `json:"kind"`
+		ModuleID string `json:"module_id"`
+	} `json:"principal"`
 }
 
 func (b *bindBody) leg() leg { return leg{b.Channel, b.Epoch} }
@@ -57,17 +59,18 @@ func (s *Session) fromRouter(f held) {
 // Every bind is answered: the router counts unanswered ones against the module.
 func (s *Session) bind(f held, o *wire.Object) {
 	var b bindBody
-	if err := json.Unmarshal(f.body(), &b, lenient); err != nil {
-		s.answerBind(f, b.leg(), wire.CodeTargetUnavailable, "the bind is not as this sidecar knows it")
-		return
-	}
-	marks := marksIn(b.Caps)
-	if s.role != registered {
+	readable := json.Unmarshal(f.body(), &b, lenient) == nil
+	caps, _ := o.Get("consumer_capabilities")
+	marks := marksIn(caps)
+	switch {
+	case s.role != registered:
 		s.answerBind(f, b.leg(), wire.CodeTargetUnavailable, "the module's connection has no registration")
 		return
-	}
-	if len(marks) == 0 {
+	case len(marks) == 0:
 		s.unscoped(f, o)
+		return
+	case !readable:
+		s.answerBind(f, b.leg(), string(admission.CodeUnsupported), "the bind is not as this sidecar knows it")
 		return
 	}
 	op, ok := s.world.find(marks)
@@ -85,10 +88,13 @@ func (s *Session) bind(f held, o *wire.Object) {
 
 // marksIn returns the strings of a bind's consumer_capabilities that begin as
 // our marks do.
-func marksIn(caps []jsontext.Value) []string {
-	var marks []string
-	for _, raw := range caps {
-		if c, ok := text(raw); ok && strings.HasPrefix(c, wire.MarkPrefix) {
+func marksIn(caps jsontext.Value) []string {
+	var list, marks []string
+	if caps != nil && json.Unmarshal(caps, &list, lenient) != nil {
+		return []string{""} // no list of strings: a mark that is nobody's
+	}
+	for _, c := range list {
+		if strings.HasPrefix(c, wire.MarkPrefix) {
 			marks = append(marks, c)
 		}
 	}
@@ -97,13 +103,12 @@ func marksIn(caps []jsontext.Value) []string {
 
 // differs names what of a bind is not its open's, "" when all is.
 func (op *open) differs(b bindBody) string {
-	var p table.Principal
 	switch {
 	case b.Target != op.target:
 		return "target"
 	case !b.Identity.equal(op.identity):
 		return "identity"
-	case json.Unmarshal(b.Principal, &p) != nil || p != op.claimed:
+	case b.Principal.Kind != op.claimed.Kind.String() || b.Principal.ModuleID != op.claimed.ModuleID:
 		return "principal"
 	}
 	return ""

@@ -47,9 +47,6 @@ func (s *Session) judgeFromPeer(h wire.Header) fate {
 func (s *Session) judgeFromRouter(h wire.Header) fate {
 	switch h.Type {
 	case wire.Request:
-		if s.role == client {
-			return pass
-		}
 		return hold
 	case wire.HelloAck, wire.Response, wire.Error:
 		r, known := s.requests[h.Corr]
