@@ -24,6 +24,7 @@ type fakeRouter struct {
 	roster   []string
 	silent   bool // it does not answer for the roster
 	lists    int
+	since    []router.Cursor // of every subscription
 	seq      uint64
 	live     map[string]router.Spawn
 	genuine  map[string]bool // module + nonce
@@ -31,7 +32,7 @@ type fakeRouter struct {
 	probes   int
 	inFlight int
 	most     int           // probes in flight at once
-	takes    time.Duration // one probe
+	takes    time.Duration // one probe or list
 	events   []router.Event
 	subs     []*fakeFeed
 	refusal  error  // of the next subscription
@@ -47,12 +48,13 @@ func newFakeRouter() *fakeRouter {
 func (r *fakeRouter) Modules(ctx context.Context) ([]router.Module, error) {
 	r.mu.Lock()
 	r.lists++
-	silent := r.silent
+	silent, takes := r.silent, r.takes
 	var ms []router.Module
 	for _, id := range r.roster {
 		ms = append(ms, router.Module{ID: id})
 	}
 	r.mu.Unlock()
+	<-time.After(takes)
 	if silent {
 		<-ctx.Done()
 		return nil, ctx.Err()
@@ -95,6 +97,7 @@ func (r *fakeRouter) Attest(_ context.Context, id, nonce string) (router.Verdict
 func (r *fakeRouter) subscribe(since router.Cursor) (Feed, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.since = append(r.since, since)
 	f := &fakeFeed{events: make(chan router.Event, 64), ends: make(chan error, 1)}
 	switch {
 	case r.broken:

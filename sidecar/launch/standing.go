@@ -162,7 +162,7 @@ func (s *span) place(r *registration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m := r.module
-	if r.verdict != router.Genuine || r.launch != 0 || s.regs[r.conn] != r {
+	if r.verdict != router.Genuine || r.launch != 0 {
 		return
 	}
 	if !s.feed {

@@ -9,6 +9,7 @@ import (
 
 	"scopeward/proxy"
 	"scopeward/sidecar/config"
+	"scopeward/sidecar/router"
 )
 
 // bubble runs a test with a table in front of a fake router, in fake time.
@@ -80,8 +81,37 @@ func TestS11_CutoverIsSeenBeforeItsEventArrives(t *testing.T) {
 		synctest.Wait()
 		r.router.set(func() { r.router.subs = nil }) // events go nowhere from here on
 		r.router.spawn("m", 2, 200)
+		require.False(r.t, r.standing(1).Current)
+		require.True(r.t, r.standing(2).Current)
+	})
+}
+
+// A verdict on the candidate may come after cutover.
+func TestS11_ACandidateJudgedAfterCutoverIsTheNewLaunch(t *testing.T) {
+	bubble(t, config.AttributionOff, func(r *rig) {
+		r.router.spawn("m", 1, 100)
+		r.router.knows("m", "old", "new")
+		r.Registered(1, "m", "old")
+		require.True(r.t, r.standing(1).Current)
+		r.router.set(func() { r.router.takes = time.Second })
+		r.Registered(2, "m", "new")
+		synctest.Wait()
+		r.router.spawn("m", 2, 200)
 		require.True(r.t, r.standing(2).Current)
 		require.False(r.t, r.standing(1).Current)
+	})
+}
+
+func TestAHelloWithAWrongNonceTakesNobodysPlace(t *testing.T) {
+	bubble(t, config.AttributionOff, func(r *rig) {
+		r.router.spawn("m", 1, 100)
+		r.router.knows("m", "right")
+		r.Registered(1, "m", "wrong")
+		r.Registered(2, "m", "")
+		r.Registered(3, "m", "right")
+		require.True(r.t, r.standing(3).Current)
+		require.False(r.t, r.standing(1).Current)
+		require.False(r.t, r.standing(2).Current)
 	})
 }
 
@@ -258,6 +288,7 @@ func TestFeedIsTakenUpAtItsLastEvent(t *testing.T) {
 				r.router.exit("m", 1, 100) // while nobody follows
 				<-time.After(time.Second)
 				require.Equal(r.t, []proxy.ConnID{1}, r.cutConns())
+				require.Equal(r.t, []router.Cursor{{}, {Seq: 1}}, r.router.since)
 			})
 		})
 	}

@@ -1,0 +1,186 @@
+package ledger
+
+import (
+	"encoding/binary"
+
+	"go.etcd.io/bbolt"
+
+	"scopeward/table"
+)
+
+// appender appends entries within one transaction.
+type appender struct {
+	entries *bbolt.Bucket
+	scopes  *bbolt.Bucket
+	ends    *bbolt.Bucket
+	head    anchor
+	maxEnds int
+	added   tally
+}
+
+// tally counts what a transaction appended.
+type tally struct {
+	entries uint64
+	rekeyed uint64
+}
+
+func newAppender(tx *bbolt.Tx, maxEnds int) (*appender, error) {
+	head, err := readHead(tx)
+	if err != nil {
+		return nil, err
+	}
+	a := &appender{
+		entries: tx.Bucket(bucketEntries), scopes: tx.Bucket(bucketScopes), ends: tx.Bucket(bucketEnds),
+		head: head, maxEnds: maxEnds,
+	}
+	a.entries.FillPercent = 1 // numbers only grow
+	return a, nil
+}
+
+// content appends a content, unless the scope's last entry is of it.
+func (a *appender) content(c table.Content, at int64) error {
+	key := scopeKey(c.ID)
+	reason := reasonOf(c.Outcome)
+	before, known := parseLast(a.scopes.Get(key))
+	switch {
+	case known && before.ended:
+		// It was ended where tombstones are not kept, and is there again.
+		if err := a.forget(c.ID, before.number); err != nil {
+			return err
+		}
+	case known:
+		switch a.readLast(before, c.Record.Digest()) {
+		case Current:
+			return nil
+		case Unsorted:
+			reason = Canonicalized
+			a.added.rekeyed++
+		default:
+			reason = Updated
+		}
+	}
+	return a.put(key, Entry{
+		CreatedAt: at, Reason: reason, ID: c.ID,
+		Record: c.Record.Canonical(nil), RecordSHA256: c.Record.Digest(),
+	})
+}
+
+// readLast reads a scope's last entry beside a content.
+func (a *appender) readLast(before last, content table.Digest) Reading {
+	if before.digest == content {
+		return Current
+	}
+	e, err := parseEntry(a.entries.Get(numberKey(before.number)))
+	if err != nil {
+		return Changed
+	}
+	return read(&e, content)
+}
+
+// end appends an end, unless the scope's last entry is one.
+func (a *appender) end(end table.End, at int64) error {
+	key := scopeKey(end.ID)
+	if before, known := parseLast(a.scopes.Get(key)); known && before.ended {
+		return nil
+	}
+	if err := a.put(key, Entry{
+		CreatedAt: at, Reason: Ended, Cause: end.Cause, ID: end.ID,
+		RecordSHA256: endDigest(end.ID, end.Cause),
+	}); err != nil {
+		return err
+	}
+	return a.remember(end.ID, end.Cause, a.head.number)
+}
+
+// put chains an entry and makes it its scope's last.
+func (a *appender) put(key []byte, e Entry) error {
+	if err := a.chain(&e); err != nil {
+		return err
+	}
+	return a.index(key, &e)
+}
+
+// chain appends an entry as the next number.
+func (a *appender) chain(e *Entry) error {
+	e.Number = a.head.number + 1
+	e.PrefixSHA256 = chained(a.head.prefix, e.RecordSHA256, e.ID)
+	if err := a.entries.Put(numberKey(e.Number), e.AppendJSON(nil)); err != nil {
+		return err
+	}
+	a.head = anchor{e.Number, e.PrefixSHA256}
+	a.added.entries++
+	return nil
+}
+
+func (a *appender) index(key []byte, e *Entry) error {
+	l := last{number: e.Number, ended: e.Ended(), digest: e.RecordSHA256}
+	return a.scopes.Put(key, l.append(nil))
+}
+
+// remember keeps an end beside its entry, and forgets the owner's oldest past the
+// bound.
+func (a *appender) remember(id table.ScopeID, c table.Cause, number uint64) error {
+	b, err := a.ends.CreateBucketIfNotExists(ownerKey(id.Owner))
+	if err != nil {
+		return err
+	}
+	b.FillPercent = 1
+	if err := b.Put(numberKey(number), appendEnd(nil, id, c)); err != nil {
+		return err
+	}
+	// The sequence is how many the bucket holds.
+	n := b.Sequence() + 1
+	for ; n > uint64(a.maxEnds); n-- {
+		oldest, _ := b.Cursor().First()
+		if err := b.Delete(oldest); err != nil {
+			return err
+		}
+	}
+	return b.SetSequence(n)
+}
+
+// forget lets go of an end that did not last.
+func (a *appender) forget(id table.ScopeID, number uint64) error {
+	b := a.ends.Bucket(ownerKey(id.Owner))
+	if b == nil || b.Get(numberKey(number)) == nil {
+		return nil
+	}
+	if err := b.Delete(numberKey(number)); err != nil {
+		return err
+	}
+	return b.SetSequence(b.Sequence() - 1)
+}
+
+// appendEnd appends an end's form in the file: its cause, its scope.
+func appendEnd(b []byte, id table.ScopeID, c table.Cause) []byte {
+	return appendScope(append(b, byte(c)), id)
+}
+
+func parseEnd(v []byte) (end table.End, ok bool) {
+	if len(v) == 0 {
+		return end, false
+	}
+	end.Cause = table.Cause(v[0])
+	v = v[1:]
+	var kind string
+	for _, s := range []*string{&kind, &end.ID.Owner.ModuleID, &end.ID.Ref} {
+		if len(v) < numberLen {
+			return end, false
+		}
+		n := binary.BigEndian.Uint64(v)
+		if v = v[numberLen:]; n > uint64(len(v)) {
+			return end, false
+		}
+		*s, v = string(v[:n]), v[n:]
+	}
+	for k := table.Reserved; k <= table.Unverified; k++ {
+		if kind == k.String() {
+			end.ID.Owner.Kind = k
+		}
+	}
+	if len(v) != numberLen || end.ID.Owner.Kind == 0 || end.Cause.String() == "" {
+		return end, false
+	}
+	end.ID.Epoch = binary.BigEndian.Uint64(v)
+	return end, true
+}
