@@ -284,6 +284,7 @@ func TestFeedIsTakenUpAtItsLastEvent(t *testing.T) {
 				r.router.knows("m", "right")
 				r.Registered(1, "m", "right")
 				require.True(r.t, r.standing(1).Current)
+				synctest.Wait()
 				r.router.cutFeeds(end)
 				r.router.exit("m", 1, 100) // while nobody follows
 				<-time.After(time.Second)

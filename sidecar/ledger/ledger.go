@@ -93,7 +93,7 @@ func (l *Ledger) Cause(id table.ScopeID) (table.Cause, bool) {
 	return l.remembered.cause(id)
 }
 
-// Close writes what is queued, once and without another try, ends the writer and
+// Close writes what is queued, or gives it up when that fails, ends the writer and
 // closes the file. With ctx at its end it returns and leaves that to the writer.
 func (l *Ledger) Close(ctx context.Context) error {
 	l.closed.Do(func() { close(l.closing) })

@@ -1,6 +1,10 @@
 package ledger
 
-import "scopeward/table"
+import (
+	"crypto/sha256"
+
+	"scopeward/table"
+)
 
 // Reading is what an entry is to a content (ADR-0134, decisions 7, 8 and 11).
 type Reading uint8
@@ -34,7 +38,7 @@ func read(e *Entry, content table.Digest) Reading {
 		return Changed
 	}
 	rec, recorded, err := table.DecodeRecorded(e.Record)
-	if err == nil && recorded == e.RecordSHA256 && rec.Digest() == content {
+	if err == nil && sha256.Sum256(recorded) == e.RecordSHA256 && rec.Digest() == content {
 		return Unsorted
 	}
 	return Changed

@@ -32,6 +32,7 @@ func (l *Ledger) write() {
 				return
 			}
 		}
+		final := l.isClosing()
 		err := l.append(batch)
 		lost = l.reportLost(lost)
 		if err == nil {
@@ -41,15 +42,24 @@ func (l *Ledger) write() {
 		s := l.failed()
 		l.log.Error("the ledger can't be written; decisions go on without it",
 			zap.Error(err), zap.Uint64("errors", s.Errors), zap.Int("queued", s.Queued), zap.Duration("retry", retry))
+		if final {
+			l.log.Error("the ledger lost what it could not write", zap.Uint64("lost", l.abandon()))
+			return
+		}
 		select {
 		case <-l.closing:
-			if n := l.abandon(); n > 0 {
-				l.log.Error("the ledger lost what it could not write", zap.Uint64("lost", n))
-			}
-			return
 		case <-time.After(retry):
 		}
 		retry = min(2*retry, retryMost)
+	}
+}
+
+func (l *Ledger) isClosing() bool {
+	select {
+	case <-l.closing:
+		return true
+	default:
+		return false
 	}
 }
 
