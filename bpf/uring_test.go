@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"runtime"
+	"sync/atomic"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -34,7 +35,7 @@ func uringConnect(fd int, addr string, worker bool) error {
 	// struct io_uring_params: ten words, then sq_off and cq_off of ten words each.
 	const sqOff, cqOff = 40, 80
 	sqTail, sqArray := int(u32(params, sqOff+4)), int(u32(params, sqOff+24))
-	cqHead, cqes := int(u32(params, cqOff)), int(u32(params, cqOff+20))
+	cqHead, cqTail, cqes := int(u32(params, cqOff)), int(u32(params, cqOff+4)), int(u32(params, cqOff+20))
 
 	sq, err := unix.Mmap(int(ring), offsetSQ, sqArray+4, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_POPULATE)
 	if err != nil {
@@ -71,15 +72,13 @@ func uringConnect(fd int, addr string, worker bool) error {
 	binary.NativeEndian.PutUint32(sq[sqArray:], 0)
 	binary.NativeEndian.PutUint32(sq[sqTail:], u32(sq, sqTail)+1)
 
-	for submit := uintptr(1); ; submit = 0 {
+	// A signal may end the wait after the submission, and only the ring tells.
+	tail := (*uint32)(unsafe.Pointer(&cq[cqTail]))
+	for submit := uintptr(1); atomic.LoadUint32(tail) == u32(cq, cqHead); submit = 0 {
 		_, _, e := unix.Syscall6(unix.SYS_IO_URING_ENTER, ring, submit, 1, getEvents, 0, 0)
-		if e == unix.EINTR {
-			continue
-		}
-		if e != 0 {
+		if e != 0 && e != unix.EINTR {
 			return fmt.Errorf("io_uring_enter: %w", e)
 		}
-		break
 	}
 	if res := int32(u32(cq, cqes+8)); res < 0 {
 		return fmt.Errorf("connect: %w", unix.Errno(-res))
