@@ -24,7 +24,7 @@ const start = 1_000_000_000_000
 
 var (
 	owners  = []string{"aft", "core", "hist"} // core may set attributes
-	bounds  = model.Limits{LiveScopes: 4, Tombstones: 3}
+	bounds  = model.Limits{LiveScopes: 4, Tombstones: 2}
 	modules = []string{"plexus", "tool"}
 )
 
@@ -58,7 +58,7 @@ func newPair(t testingT) *pair {
 		t: t,
 		real: table.New(table.Config{
 			Incarnation: strings.Repeat("a", 32), AuthorityOwners: []string{"core"},
-			Limits: table.Limits{LiveScopes: bounds.LiveScopes, Tombstones: bounds.Tombstones, Events: 64},
+			Limits: table.Limits{LiveScopes: bounds.LiveScopes, Tombstones: bounds.Tombstones, Events: 6},
 		}),
 		model: model.New(bounds, "core"), now: start,
 		peers: map[string]int{}, current: map[string]int{"aft": 1, "core": 1, "hist": 1},

@@ -104,3 +104,22 @@ func (m *Model) Routes(live bool) []uint64 {
 	}
 	return list
 }
+
+// Print is the whole state as a text, but for the numbers that versions and
+// sessions have: equal texts behave alike.
+func (m *Model) Print() string {
+	var b strings.Builder
+	for _, id := range sortedKeys(m.owners) {
+		fmt.Fprintln(&b, id, m.Owner(id), m.owners[id].tombstones)
+		for _, l := range m.Scopes(id) {
+			fmt.Fprintln(&b, l.Record.content(), l.Link, sortedKeys(m.owners[id].live[l.Ref].present))
+		}
+	}
+	for _, id := range sortedKeys(m.routes) {
+		r := m.routes[id]
+		sc, live := m.under(r)
+		fmt.Fprintln(&b, id, r.owner, r.ref, r.epoch, r.opener, r.provider, r.principal, r.module, r.live, r.holding, live, live && sc.version == r.version)
+	}
+	fmt.Fprintln(&b, sortedKeys(m.joined))
+	return b.String()
+}
