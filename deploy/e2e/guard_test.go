@@ -141,12 +141,17 @@ func (w *world) register(id string, answer func(*link, wire.Frame) bool) *link {
 	return l
 }
 
-func helloBody(id string) []byte {
-	role := object{
+// provides is the roles of a plain tool provider.
+func provides() []object {
+	return []object{{
 		"role": "tool_provider", "tools": []string{}, "identity_scope": []string{"project"},
 		"concurrency": "module_managed", "emits_push": true, "sub_supervises": false,
-	}
+	}}
+}
+
+// helloBody is the Hello of a module that presents no nonce.
+func helloBody(id string) []byte {
 	return wire.MustMarshal(object{"protocol_ver": 2, "manifest": object{
-		"module_id": id, "module_version": "1", "protocol_ver": 2, "provides": []object{role},
+		"module_id": id, "module_version": "1", "protocol_ver": 2, "provides": provides(),
 	}})
 }

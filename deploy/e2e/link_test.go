@@ -54,24 +54,20 @@ func dialFile(path string) (net.Conn, error) {
 // returns true for.
 func newLink(t *testing.T, path string, answer func(*link, wire.Frame) bool) *link {
 	t.Helper()
-	l, err := tryLink(t, path, answer)
+	conn, err := dialFile(path)
 	require.NoError(t, err)
-	return l
+	return newLinkOn(t, conn, answer)
 }
 
-// tryLink is newLink for a daemon that may not be there.
-func tryLink(t *testing.T, path string, answer func(*link, wire.Frame) bool) (*link, error) {
-	conn, err := dialFile(path)
-	if err != nil {
-		return nil, err
-	}
+// newLinkOn is newLink on a connection that has authenticated.
+func newLinkOn(t *testing.T, conn net.Conn, answer func(*link, wire.Frame) bool) *link {
 	l := &link{
 		t: t, conn: conn, waiting: map[uint64]chan wire.Frame{},
 		inbox: make(chan wire.Frame, 1<<16), ended: make(chan struct{}),
 	}
 	go l.read(answer)
 	t.Cleanup(l.close)
-	return l, nil
+	return l
 }
 
 func (l *link) read(answer func(*link, wire.Frame) bool) {

@@ -15,6 +15,10 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if stage := os.Getenv(envStage); stage != "" {
+		act(stage)
+		return
+	}
 	code := m.Run()
 	if build.dir != "" {
 		os.RemoveAll(build.dir)

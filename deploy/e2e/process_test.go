@@ -92,13 +92,3 @@ func killMarked(mark string) {
 		}
 	}
 }
-
-// alive reports whether pid runs and is no zombie.
-func alive(pid int) bool {
-	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
-	if err != nil {
-		return false
-	}
-	after := stat[bytes.LastIndexByte(stat, ')')+1:]
-	return !bytes.HasPrefix(bytes.TrimSpace(after), []byte("Z"))
-}
