@@ -31,6 +31,10 @@ func (s *Session) judgeFromPeer(h wire.Header) fate {
 		if s.binds[h.Corr] != nil {
 			return hold
 		}
+	case wire.Cancel:
+		if s.subs[h.Corr] != nil {
+			return hold
+		}
 	}
 	if s.role == client && s.requests[h.Corr].kind == openRequest {
 		// One corr names one thing: whatever draws an Error under an open's
@@ -73,6 +77,10 @@ func (s *Session) control(l *lane, f held) {
 		case wire.Error:
 			s.reject(f)
 		case wire.Cancel:
+			if s.subs[f.Corr] != nil {
+				s.unsubscribe(f.Corr)
+				return
+			}
 			s.refuse(toPeer, f.Corr, wire.CodeUnknownSubscription, "nothing that can be cancelled has this corr")
 		default:
 			s.request(f)

@@ -34,6 +34,10 @@ type evictEvent struct {
 	closed func(int) // told how many, on the driver's thread; it must not block
 }
 
+// feedEvent says that the change feed has new events.
+type feedEvent struct{}
+
+func (feedEvent) event()   {}
 func (answerEvent) event() {}
 func (evictEvent) event()  {}
 func (doneEvent) event()   {}
@@ -71,6 +75,8 @@ func (s *Session) Handle(e Event) {
 			n = s.evict(e.match)
 		}
 		e.closed(n)
+	case feedEvent:
+		s.changed()
 	case infoEvent:
 		e.tell(s.info())
 	case cutEvent:

@@ -111,8 +111,8 @@ func (s *Session) helloAnswered(f held) {
 // The ops and capabilities that the sidecar adds to what the router advertises
 // (sections 4, 8 and 11).
 var (
-	servedOps          = []string{wire.OpScopeSync, wire.OpScopeApply, wire.OpScopeDescribe}
-	servedCapabilities = []string{wire.CapScopes, wire.CapBindProofV1, wire.CapBindProofV2, wire.CapReplaceIfIdle}
+	servedOps          = []string{wire.OpScopeSync, wire.OpScopeApply, wire.OpScopeDescribe, wire.OpScopeSubscribe}
+	servedCapabilities = []string{wire.CapScopes, wire.CapBindProofV1, wire.CapBindProofV2, wire.CapReplaceIfIdle, wire.CapScopeSubscribe}
 )
 
 // advertise adds what we serve to the lists of an answer, each once, and keeps

@@ -51,6 +51,13 @@ func (s *Server) Sessions(ctx context.Context) []SessionInfo {
 	return gather(ctx, s, func(tell func(SessionInfo)) Event { return infoEvent{tell} })
 }
 
+// Connections is how many pairs of connections there are.
+func (s *Server) Connections() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.conns)
+}
+
 // Evict closes by hand the live routes whose scope matches, on every connection
 // or on one (conn not 0), with reason restart, and says how many.
 func (s *Server) Evict(ctx context.Context, conn ConnID, match func(table.ScopeID) bool) int {

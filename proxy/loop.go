@@ -312,9 +312,24 @@ func (l *Loop) ended(sd *side, err error) {
 	l.arm(p, lingerLimit)
 }
 
-// carry writes what the session wrote to both sockets, and closes the pair when
-// the session has ended.
+// carry writes what the session wrote to both sockets, tells it what its peer has
+// not taken, and closes the pair when the session has ended.
 func (l *Loop) carry(p *pair) {
+	l.deliver(p)
+	if p.sides[0].fd < 0 {
+		return
+	}
+	if p.session.subs != nil {
+		p.session.Unsent(len(p.sides[toRouter].out))
+		l.deliver(p)
+		if p.sides[0].fd >= 0 && p.session.behind && len(p.sides[toRouter].out) == 0 {
+			l.post(func() { l.handle(p, feedEvent{}, func() {}) })
+		}
+	}
+	l.settle(p)
+}
+
+func (l *Loop) deliver(p *pair) {
 	for d := range p.sides {
 		segs, goodbye := p.session.outs[d].take()
 		if len(segs) > 0 {
@@ -323,6 +338,14 @@ func (l *Loop) carry(p *pair) {
 				return
 			}
 		}
+	}
+}
+
+// settle closes a pair whose session has ended, and watches over a Goodbye that
+// does not get through.
+func (l *Loop) settle(p *pair) {
+	if p.sides[0].fd < 0 {
+		return
 	}
 	if p.session.Ended() {
 		if p.linger {

@@ -29,6 +29,8 @@ func (s *Session) owner(f held, o *wire.Object, op string) {
 		s.call(f, op)
 	case wire.OpScopeDescribe:
 		s.describe(f, o)
+	case wire.OpScopeSubscribe:
+		s.subscribe(f)
 	default:
 		s.refuse(toPeer, f.Corr, wire.CodeUnsupportedControlFrame, "no such scope operation")
 	}

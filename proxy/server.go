@@ -114,6 +114,7 @@ func (s *Server) Attach(up Upstream, incarnation string) *World {
 		return w
 	}
 	s.wg.Go(func() { sweep(ctx, w) })
+	s.wg.Go(func() { w.follow(ctx) })
 	return w
 }
 

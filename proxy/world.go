@@ -26,6 +26,8 @@ type World struct {
 	post     func(ConnID, Event) // to a session's driver; never blocks
 	work     func(func())        // runs a job off the drivers' threads
 
+	changes changes // the rendered tail of the table's feed
+
 	mu    sync.Mutex
 	opens map[string]*open // by mark
 }

@@ -20,6 +20,6 @@
 //
 // What the stub leaves out: health probes, configuration reloads and stderr
 // capture are answered target_unavailable; storage descriptors and admission
-// facts carriers do not exist; role declarations are not checked beyond their
-// kind.
+// facts carriers do not exist; of a role declaration its kind and members are
+// checked, not what they hold.
 package routertest

@@ -11,6 +11,15 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
+// roleMembers are the members of each kind of role, in the order an array gives
+// them. All but a management_surface's concurrency must be there.
+var roleMembers = map[string][]string{
+	"tool_provider":      {"tools", "identity_scope", "concurrency", "emits_push", "sub_supervises"},
+	"management_surface": {"operations", "config_schema", "observability", "identity_scope", "concurrency"},
+	"internal_service":   {"service_id", "transport", "agent_facing", "operations"},
+	"pipeline_stage":     {"stage", "applies_to", "interface", "declares_frozen_floor", "needs_signals", "conformance_class"},
+}
+
 // roles reads a list of role declarations.
 func (s shape) roles(name string) ([]role, error) {
 	list, err := s.list(name)
@@ -23,19 +32,24 @@ func (s shape) roles(name string) ([]role, error) {
 		if err != nil {
 			return nil, err
 		}
-		r := role{kind: kind, raw: compact(raw)}
-		switch kind {
-		case "tool_provider", "management_surface", "pipeline_stage":
-		case "internal_service":
-			d, err := readShape(raw, "role", "service_id", "transport", "agent_facing", "operations")
-			if err != nil {
-				return nil, err
+		names, known := roleMembers[kind]
+		if !known {
+			return nil, fmt.Errorf("unknown variant %q", kind)
+		}
+		d, err := readShape(raw, append([]string{"role"}, names...)...)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range names {
+			if _, ok := d[name]; !ok && (kind != "management_surface" || name != "concurrency") {
+				return nil, fmt.Errorf("missing field %q", name)
 			}
+		}
+		r := role{kind: kind, raw: compact(raw)}
+		if kind == "internal_service" {
 			if r.serviceID, err = d.text("service_id"); err != nil {
 				return nil, err
 			}
-		default:
-			return nil, fmt.Errorf("unknown variant %q", kind)
 		}
 		roles = append(roles, r)
 	}

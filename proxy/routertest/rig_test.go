@@ -12,10 +12,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// rig is a stub router in memory, and who speaks to it.
+// rig is a router and who speaks to it: a stub in memory, or a real process.
 type rig struct {
-	t *testing.T
-	*Router
+	t       *testing.T
+	*Router       // nil for a real one
+	real    *real // nil for a stub
 }
 
 func newTestRig(t *testing.T, cfg Config) *rig {
@@ -24,23 +25,54 @@ func newTestRig(t *testing.T, cfg Config) *rig {
 	r, err := NewRouter(cfg)
 	require.NoError(t, err)
 	t.Cleanup(r.Close)
-	return &rig{t, r}
+	return &rig{t: t, Router: r}
 }
 
-func (r *rig) client() *Client { return DialPipe(r.t, r.Router) }
+// onBoth runs a story on the stub, and on the real router when it is asked for:
+// what the stub claims of it is then seen.
+func onBoth(t *testing.T, cfg Config, story func(t *testing.T, r *rig)) {
+	t.Run("stub", func(t *testing.T) { story(t, newTestRig(t, cfg)) })
+	t.Run("real", func(t *testing.T) { story(t, newRealRig(t, cfg)) })
+}
 
-// module registers id, in the name of its live launch when it has one.
+func (r *rig) client() *Client {
+	r.t.Helper()
+	if r.real != nil {
+		return Dial(r.t, r.real.path)
+	}
+	return DialPipe(r.t, r.Router)
+}
+
+func (r *rig) dialModule() *Module {
+	r.t.Helper()
+	if r.real != nil {
+		return DialModule(r.t, r.real.path)
+	}
+	return DialModulePipe(r.t, r.Router)
+}
+
+// module registers id.
 func (r *rig) module(id string, opts ...HelloOption) *Module {
 	r.t.Helper()
-	m := DialModulePipe(r.t, r.Router)
+	m := r.dialModule()
 	m.Hello(id, opts...)
 	return m
+}
+
+// launch launches id. A real router has launched it by itself if it is in the
+// config.
+func (r *rig) launch(id string) Launch {
+	r.t.Helper()
+	if r.real != nil {
+		return r.real.launch(id)
+	}
+	return r.Launch(id)
 }
 
 // launched launches and registers id.
 func (r *rig) launched(id string, opts ...HelloOption) (*Module, Launch) {
 	r.t.Helper()
-	l := r.Launch(id)
+	l := r.launch(id)
 	return r.module(id, append(opts, Nonce(l))...), l
 }
 
