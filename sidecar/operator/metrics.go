@@ -28,11 +28,11 @@ const other = "other"
 // Metrics are the sidecar's for Prometheus. No label has a value that a caller
 // chose, but for an owner's module id, which is bounded.
 type Metrics struct {
-	registry  *prometheus.Registry
-	decisions *prometheus.CounterVec
-	admission prometheus.Histogram
-	commit    prometheus.Histogram
-	call      prometheus.Histogram
+	registry   *prometheus.Registry
+	decisions  *prometheus.CounterVec
+	admission  prometheus.Histogram
+	commit     prometheus.Histogram
+	call       prometheus.Histogram
 	identities *prometheus.CounterVec
 	mismatches atomic.Uint64
 
