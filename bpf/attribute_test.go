@@ -3,6 +3,7 @@ package bpf
 import (
 	"fmt"
 	"net"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -37,7 +38,7 @@ func TestEveryKindOfConnectIsAttributed(t *testing.T) {
 			got := p.Process()
 			require.True(t, got.Known, got.Reason)
 			require.Equal(t, c.pid(), got.PID)
-			require.Equal(t, 0, got.UID)
+			require.Equal(t, os.Getuid(), got.UID)
 			require.Equal(t, SourceEBPF, got.Source)
 			require.Empty(t, got.Reason)
 			require.True(t, strings.HasSuffix(got.Exe, ".test"), got.Exe)

@@ -2,6 +2,7 @@ package bpf
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -316,6 +317,11 @@ var childCommands = map[string]func(s *childState, args []string) (string, error
 			return "", err
 		}
 		defer a.Close()
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := a.SelfProbe(ctx); err != nil {
+			return "", err
+		}
 		st := a.Status()
 		return st.Source.String() + ": " + st.Why, nil
 	},

@@ -3,12 +3,15 @@ package bpf
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/link"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 )
@@ -258,6 +261,64 @@ func TestOneCapability_TheOtherIsNamed(t *testing.T) {
 	needHooks(t)
 	require.Contains(t, newChild(t, asNobody(unix.CAP_BPF)).do(t, "open"), "grant CAP_NET_ADMIN")
 	require.Contains(t, newChild(t, asNobody(unix.CAP_NET_ADMIN)).do(t, "open"), "grant CAP_BPF")
+}
+
+func TestNamespacesOfOurOwn_AreNotSupported(t *testing.T) {
+	needRoot(t)
+	needHooks(t)
+	c := newChild(t, inNamespaces(syscall.CLONE_NEWPID|syscall.CLONE_NEWNS))
+	c.do(t, "proc")
+	require.Contains(t, c.do(t, "open"), "unsupported: we run in a PID namespace of our own")
+	require.Contains(t, c.do(t, "openany"), "procfs: ")
+
+	c = newChild(t, func(cmd *exec.Cmd) { cmd.SysProcAttr.Unshareflags = unix.CLONE_NEWTIME })
+	require.Contains(t, c.do(t, "open"), "unsupported: we run in a time namespace of our own")
+	require.Contains(t, c.do(t, "openany"), "procfs: ")
+}
+
+// A program of somebody else's that sends a connect to us which went elsewhere.
+func TestRewrittenDestination_IsUnknown(t *testing.T) {
+	a := newTestAttributor(t, Params{})
+	l, elsewhere := newTestListener(t, "127.0.0.1:0"), newTestListener(t, "127.0.0.1:0")
+	require.NoError(t, a.SetPort(portOf(l), RoleOwn))
+	rewritePort(t, portOf(elsewhere), portOf(l))
+	c := newChild(t)
+	c.do(t, "connect v4 %s", elsewhere.Addr())
+	got := mustPeer(t, a, mustAccept(t, l)).Process()
+	require.False(t, got.Known)
+	require.NotEmpty(t, got.Reason)
+}
+
+// rewritePort attaches a connect4 program that turns one port into another.
+func rewritePort(t *testing.T, from, to uint16) {
+	t.Helper()
+	const userPort = 24 // in struct bpf_sock_addr
+	swap := func(p uint16) int32 { return int32(p>>8 | p<<8) }
+	prog, err := ebpf.NewProgram(&ebpf.ProgramSpec{
+		Type:       ebpf.CGroupSockAddr,
+		AttachType: ebpf.AttachCGroupInet4Connect,
+		License:    "MIT",
+		Instructions: asm.Instructions{
+			asm.LoadMem(asm.R2, asm.R1, userPort, asm.Word),
+			asm.JNE.Imm(asm.R2, swap(from), "out"),
+			asm.Mov.Imm(asm.R2, swap(to)),
+			asm.StoreMem(asm.R1, userPort, asm.R2, asm.Word),
+			asm.Mov.Imm(asm.R0, 1).WithSymbol("out"),
+			asm.Return(),
+		},
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { prog.Close() })
+	dir, err := openCgroup("")
+	require.NoError(t, err)
+	defer dir.Close()
+	l, err := link.AttachCgroup(link.CgroupOptions{
+		Path:    fmt.Sprintf("/proc/self/fd/%d", dir.Fd()),
+		Attach:  ebpf.AttachCGroupInet4Connect,
+		Program: prog,
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { l.Close() })
 }
 
 func TestTwoCapabilitiesAreEnough(t *testing.T) {

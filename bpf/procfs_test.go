@@ -2,6 +2,7 @@ package bpf
 
 import (
 	"net/netip"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -32,7 +33,7 @@ func TestProcfs_EveryKindOfConnectIsAttributed(t *testing.T) {
 			got := p.Process()
 			require.True(t, got.Known, got.Reason)
 			require.Equal(t, mustInstance(t, c.pid()), got.Instance())
-			require.Equal(t, 0, got.UID)
+			require.Equal(t, os.Getuid(), got.UID)
 			require.Equal(t, SourceProcfs, got.Source)
 			require.Zero(t, got.ConnectedAt)
 			require.True(t, p.Alive())
