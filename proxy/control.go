@@ -42,7 +42,7 @@ func (s *Session) judgeFromPeer(h wire.Header) fate {
 		if h.Type == wire.Cancel {
 			return hold
 		}
-		s.log.Info("frame under an open's corr dropped", zap.Stringer("type", h.Type))
+		s.world.log.Info("frame under an open's corr dropped", zap.Uint64("conn", s.id), zap.Stringer("type", h.Type))
 		return drop
 	}
 	return pass

@@ -334,6 +334,7 @@ func (l *Loop) deliver(p *pair) {
 		segs, goodbye := p.session.outs[d].take()
 		if len(segs) > 0 {
 			l.send(&p.sides[direction(d).other()], segs, goodbye)
+			clear(segs) // what was relayed is not kept alive
 			if p.sides[0].fd < 0 {
 				return
 			}

@@ -41,9 +41,10 @@ func (o *outbox) inject(b []byte, boundary, goodbye bool) {
 	o.stuck = o.stuck || goodbye
 }
 
-// take hands over what was written, and whether a Goodbye of ours is in it.
+// take hands over what was written, and whether a Goodbye of ours is in it. The
+// list is good until the session is called again.
 func (o *outbox) take() (segs [][]byte, goodbye bool) {
 	segs, goodbye = o.segs, o.urgent
-	o.segs, o.urgent = o.segs[:0:0], false
+	o.segs, o.urgent = o.segs[:0], false
 	return segs, goodbye
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/zap/zaptest"
+	"go.uber.org/zap"
 
 	"scopeward/proxy/wire"
 	"scopeward/table"
@@ -78,7 +78,7 @@ func newRig(t *testing.T) *rig {
 		facts: &fakeLaunches{configured: map[string]bool{}, stale: map[string]bool{}}}
 	r.world = &World{
 		Table:    table.New(table.Config{Incarnation: "00112233445566778899aabbccddeeff", AuthorityOwners: []string{"owner"}}),
-		log:      zaptest.NewLogger(t),
+		log:      zap.NewNop(),
 		launches: r.facts, recorder: r,
 		now:   func() int64 { return r.now },
 		post:  func(id ConnID, e Event) { r.queue = append(r.queue, posted{id, e}) },

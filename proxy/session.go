@@ -3,8 +3,6 @@ package proxy
 import (
 	"fmt"
 
-	"go.uber.org/zap"
-
 	"scopeward/proxy/wire"
 	"scopeward/table"
 )
@@ -36,7 +34,6 @@ const (
 type Session struct {
 	id    ConnID
 	world *World
-	log   *zap.Logger
 
 	lanes  [2]lane
 	outs   [2]outbox
@@ -93,7 +90,7 @@ const (
 // sides.
 func newSession(id ConnID, w *World) *Session {
 	s := &Session{
-		id: id, world: w, log: w.log.With(zap.Uint64("conn", id)),
+		id: id, world: w,
 		role:     client,
 		requests: make(map[uint64]request),
 	}

@@ -245,7 +245,7 @@ func TestS5_SubscriberEndsWithTheTablesLiveSet(t *testing.T) {
 				},
 				"big": func(rt *rapid.T) {
 					generation++
-					scopes := make([]doc, 600)
+					scopes := make([]doc, 150)
 					for i := range scopes {
 						scopes[i] = record(fmt.Sprint("big", i), generation)
 					}

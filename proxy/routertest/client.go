@@ -111,6 +111,8 @@ type Route struct {
 	Epoch   uint32
 }
 
+func (rt *Route) pair() (uint16, uint32) { return rt.Channel, rt.Epoch }
+
 // Start sends a request on the route.
 func (rt *Route) Start(body []byte) *Call {
 	return rt.c.Start(wire.Request, rt.Channel, rt.Epoch, body)

@@ -216,8 +216,7 @@ func TestQ6_WhoSeesWhat(t *testing.T) {
 			requireBody(t, `{"op":"route.closed","module_id":"tool","reason":"crash","drained":false,
 				"abandoned":`+abandoned+`,"excluded_subscriptions":0,"terminal":false}`, to.NextPush("route.closed").Frame)
 		}
-		first.NextGoodbye()
-		second.NextGoodbye()
+		c.NextGoodbyes(first, second)
 		third.NextGoodbye()
 		pending.Wait().Refused("target_unavailable")
 		c.Quiet()
@@ -236,8 +235,7 @@ func TestQ6_ClientGoneWithABindInFlight(t *testing.T) {
 		c.StartOpen("tool")
 		b := m.NextBind()
 		c.Close()
-		committed.NextGoodbye()
-		b.NextGoodbye()
+		m.NextGoodbyes(committed, b)
 		b.Ack()
 		m.Quiet()
 		require.Empty(t, r.client().Routes())
@@ -295,9 +293,9 @@ func TestRoutePollAndStatus(t *testing.T) {
 			return c.Ask(Doc{"op": "route.poll", "route_channel": channel, "route_epoch": 1, "kind": kind}).OK()
 		}
 		require.Equal(t, "null", string(poll(rt.Channel, "status").Member("status")))
-		m.Send(wire.Header{Type: wire.Push}, wire.MustMarshal(Doc{"op": "route.status", "route_channel": b.Channel, "route_epoch": b.Epoch, "status": Doc{"n": 1}}))
+		m.Send(wire.Header{Type: wire.Push}, wire.MustMarshal(Doc{"op": "route.status", "route_channel": b.Channel, "route_epoch": b.Epoch, "status": "busy"}))
 		m.Settle()
-		requireBody(t, `{"op":"route.poll","route_channel":1,"route_epoch":1,"status":{"n":1},"live":null}`, poll(rt.Channel, "status").Frame)
+		requireBody(t, `{"op":"route.poll","route_channel":1,"route_epoch":1,"status":"busy","live":null}`, poll(rt.Channel, "status").Frame)
 		requireBody(t, `{"op":"route.poll","route_channel":9,"route_epoch":1,"status":null,"live":false}`, poll(9, "liveness").Frame)
 		rt.Goodbye()
 		require.False(t, rt.Live())
@@ -313,7 +311,7 @@ func TestAClientThatDoesNotReadIsCut(t *testing.T) {
 		rt := good.Open("tool")
 		c.Pause()
 		chunk := make([]byte, 1<<20)
-		for range 8 {
+		for range 64 { // sockets hold a good deal
 			b.Send(wire.Push, 0, 0, chunk)
 		}
 		// Its routes end for the module; nobody else is disturbed.

@@ -201,6 +201,9 @@ func readHello(body []byte) (helloBody, *wire.ErrorBody) {
 		err = errors.Join(err, opsErr)
 		h.controlOps = union(baselineOps, declared)
 	}
+	if err == nil {
+		err = h.caps.grammar()
+	}
 	if err != nil {
 		return refused(wire.CodeInvalidHello, firstOf(err))
 	}

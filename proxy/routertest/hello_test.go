@@ -121,8 +121,7 @@ func TestQ10_GoodbyeOnChannel0KeepsTheConnection(t *testing.T) {
 		b := m.NextBind()
 		require.EqualValues(t, 2, second.Channel)
 		c.Goodbye()
-		b.NextGoodbye()
-		m.NextBind().NextGoodbye()
+		m.NextGoodbyes(b, m.NextBind())
 		c.Quiet()
 		// Numbers begin again at one.
 		again := c.Open("tool")

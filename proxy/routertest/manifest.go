@@ -129,9 +129,9 @@ func (c *capabilities) grammar() error {
 	return nil
 }
 
-// checkGrammar looks at a Hello's capabilities where the router does: in a
-// manifest that is an object, in a body that is an object. One given as an array
-// is not looked at.
+// checkGrammar looks at a Hello's capabilities where the router does first: in a
+// manifest that is an object, in a body that is an object. In an array the same
+// fault is a malformed Hello.
 func checkGrammar(body jsontext.Value) error {
 	manifest, ok := member(body, "manifest")
 	if !ok {

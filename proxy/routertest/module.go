@@ -161,6 +161,8 @@ type Bind struct {
 	ExpiresAtMS  *uint64        `json:"expires_at_ms"`
 }
 
+func (b *Bind) pair() (uint16, uint32) { return b.Channel, b.Epoch }
+
 // takes keeps binds from Next, and answers for a module that serves. It runs
 // under the peer's lock.
 func (m *Module) takes(f wire.Frame) bool {

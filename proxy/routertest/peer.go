@@ -313,6 +313,32 @@ func (p *Peer) NextGoodbye(channel uint16, epoch uint32) {
 	}
 }
 
+// Routed is a [Route] or a [Bind]: a (channel, epoch) of this side.
+type Routed interface{ pair() (uint16, uint32) }
+
+// NextGoodbyes takes the next unasked frames, which must be the Goodbyes of these
+// routes, in any order: a router sends those of one batch as they come.
+func (p *Peer) NextGoodbyes(of ...Routed) {
+	p.tb.Helper()
+	type key struct {
+		channel uint16
+		epoch   uint32
+	}
+	left := map[key]bool{}
+	for _, r := range of {
+		channel, epoch := r.pair()
+		left[key{channel, epoch}] = true
+	}
+	for len(left) > 0 {
+		f := p.Next()
+		k := key{f.Channel, f.Epoch}
+		if f.Type != wire.Goodbye || !left[k] {
+			p.tb.Fatalf("%s: wanted one of the Goodbyes of %v, got %s", p.name, left, describe(f))
+		}
+		delete(left, k)
+	}
+}
+
 // Quiet settles and fails the test if an unasked frame is there.
 func (p *Peer) Quiet() {
 	p.tb.Helper()

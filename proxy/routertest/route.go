@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"scopeward/proxy/wire"
-
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 // route is one live binding of a client's channel to a module's.
@@ -21,7 +19,7 @@ type route struct {
 	principal principal
 	root      string
 	bound     time.Time
-	status    jsontext.Value
+	status    *string // the module's last route.status
 
 	inFlight map[uint64]bool // requests by corr; true for a subscription
 	closed   bool
@@ -172,8 +170,12 @@ func (r *Router) modulePush(c *conn, f wire.Frame) [][]byte {
 	if err := s.into("route_epoch", &epoch); err != nil {
 		return malformed(f, err)
 	}
+	status, err := s.text("status")
+	if err != nil {
+		return malformed(f, err)
+	}
 	if rt := c.endpoint.routes[channel]; rt != nil && rt.mEpoch == epoch {
-		rt.status = compact(s["status"])
+		rt.status = &status
 	}
 	return nil
 }
@@ -184,12 +186,12 @@ func (r *Router) routePoll(c *conn, f wire.Frame) ([][]byte, error) {
 		return nil, err
 	}
 	reply := struct {
-		Op           string         `json:"op"`
-		RouteChannel uint16         `json:"route_channel"`
-		RouteEpoch   uint32         `json:"route_epoch"`
-		Status       jsontext.Value `json:"status"`
-		Live         *bool          `json:"live"`
-	}{Op: wire.OpRoutePoll, Status: jsontext.Value("null")}
+		Op           string  `json:"op"`
+		RouteChannel uint16  `json:"route_channel"`
+		RouteEpoch   uint32  `json:"route_epoch"`
+		Status       *string `json:"status"`
+		Live         *bool   `json:"live"`
+	}{Op: wire.OpRoutePoll}
 	if err := s.into("route_channel", &reply.RouteChannel); err != nil {
 		return nil, err
 	}
@@ -205,7 +207,7 @@ func (r *Router) routePoll(c *conn, f wire.Frame) ([][]byte, error) {
 	if kind == "liveness" {
 		live := bound && r.processLive(rt.endpoint.id)
 		reply.Live = &live
-	} else if bound && rt.status != nil {
+	} else if bound {
 		reply.Status = rt.status
 	}
 	return answer(f, reply), nil

@@ -67,8 +67,7 @@ func TestQ3_Swap(t *testing.T) {
 		requireBody(t, `{"op":"route.closing","module_id":"tool","reason":"restart"}`, c.NextPush("route.closing").Frame)
 		requireBody(t, `{"op":"route.closed","module_id":"tool","reason":"restart","drained":true,"abandoned":0,"excluded_subscriptions":0,"terminal":false}`,
 			c.NextPush("route.closed").Frame)
-		rt.NextGoodbye()
-		second.NextGoodbye()
+		c.NextGoodbyes(rt, second)
 		m.NextPush("module.draining")
 		m.NextGoodbye(0, 0)
 		m.Quiet()
