@@ -51,7 +51,9 @@ type RouterState struct {
 	Why         string // why it is not attached
 	PID         uint32
 	Version     string
-	Pass        bool // it serves scopes itself, and we let it
+	Addr        string
+	Pass        bool // scope ops pass through unchanged
+	Able        bool // it serves all of scopes/v1 itself
 	SpawnFeed   bool
 	Incarnation string // ours
 	Since       time.Time
@@ -243,7 +245,7 @@ func (k *keeper) attach(ctx context.Context, link *router.Link) error {
 	if err != nil {
 		return err
 	}
-	pass, err := k.passes(ctx, link, d)
+	pass, able, err := k.passes(ctx, link, d)
 	if err != nil {
 		return err
 	}
@@ -262,7 +264,7 @@ func (k *keeper) attach(ctx context.Context, link *router.Link) error {
 		return err
 	}
 	k.setState(RouterState{
-		Attached: true, PID: link.File.PID, Version: link.File.DaemonVer, Pass: pass,
+		Attached: true, PID: link.File.PID, Version: link.File.DaemonVer, Addr: link.Addr(), Pass: pass, Able: able,
 		SpawnFeed: d.HasSpawnFeed(), Incarnation: incarnation,
 	})
 	k.log.Info("the router is there, our connection file is published",
@@ -286,25 +288,25 @@ func launchLink(link *router.Link, d router.Description) launch.Link {
 	return l
 }
 
-// passes decides who serves scopes, and says so.
-func (k *keeper) passes(ctx context.Context, link *router.Link, d router.Description) (bool, error) {
-	able := d.AdvertisesScopes()
+// passes decides who serves scopes, and says so. able says that the router can.
+func (k *keeper) passes(ctx context.Context, link *router.Link, d router.Description) (pass, able bool, err error) {
+	able = d.AdvertisesScopes()
 	if able && k.scopes == config.ScopesAuto {
 		ops, err := link.ModuleOps(ctx)
 		if err != nil {
-			return false, err
+			return false, false, err
 		}
 		able = router.ServesScopes(ops)
 	}
 	switch {
 	case k.scopes == config.ScopesPass && !able:
 		k.log.Warn("the router does not serve all of scopes/v1, and scopes is pass: nobody does")
-		return true, nil
+		return true, able, nil
 	case k.scopes == config.ScopesPass || k.scopes == config.ScopesAuto && able:
 		k.log.Info("the router serves scopes itself: scope ops pass through unchanged", zap.String("scopes", string(k.scopes)))
-		return true, nil
+		return true, able, nil
 	}
-	return false, nil
+	return false, able, nil
 }
 
 // again takes up a link that broke, when the same start of the router is still

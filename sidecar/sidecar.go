@@ -16,6 +16,7 @@ import (
 	"scopeward/proxy/connfile"
 	"scopeward/sidecar/config"
 	"scopeward/sidecar/launch"
+	"scopeward/sidecar/operator"
 	"scopeward/table"
 )
 
@@ -43,6 +44,7 @@ type Sidecar struct {
 	server      *proxy.Server
 	keeper      *keeper
 	listener    net.Listener
+	operation   operation
 
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
@@ -93,7 +95,17 @@ func (s *Sidecar) Start(ctx context.Context) error {
 	if err := s.attribution.own(uint16(port)); err != nil {
 		return fail(fmt.Errorf("attribution of port %d: %w", port, err))
 	}
+	socket, err := operator.Listen(ctx, s.cfg.Operator.Socket)
+	if err != nil {
+		return fail(err)
+	}
+	undo = append(undo, func() { socket.Close() })
+	undo = append(undo, func() { s.operation.close(ctx) })
 	if err := s.build(); err != nil {
+		return fail(err)
+	}
+	undo = append(undo, func() { s.server.Shutdown(ctx) })
+	if err := s.operate(ctx, socket); err != nil {
 		return fail(err)
 	}
 	s.run()
@@ -118,10 +130,12 @@ func listen(ctx context.Context, addr string) (net.Listener, error) {
 
 func (s *Sidecar) build() error {
 	id := newIdentity()
+	s.operation = newOperation(s.log)
 	s.launches = launch.New(launch.Params{
 		Log: s.log.Named("launch"), Mode: s.attribution.mode, Match: s.cfg.Attribution.Match,
-		Attributor: s.attribution.attributor(), Report: s.report,
+		Attributor: s.attribution.attributor(), Report: s.operation.journal.Mismatch,
 	})
+	s.operation.journal.Attribute(s.launches)
 	statePath := s.cfg.ConnectionFile + healSuffix
 	if !s.cfg.Heal {
 		statePath = ""
@@ -130,7 +144,7 @@ func (s *Sidecar) build() error {
 	s.healer.load()
 	server, err := proxy.NewServer(proxy.Params{
 		Log: s.log.Named("proxy"), Peers: s.launches, Launches: registrar{s.launches, s.healer},
-		Recorder: recorder{s.log}, Key: id.key, DaemonID: id.daemonID,
+		Recorder: s.operation.journal, Key: id.key, DaemonID: id.daemonID,
 		AuthorityOwners: s.cfg.ScopeAuthorityOwners,
 	})
 	if err != nil {
@@ -179,13 +193,6 @@ func (s *Sidecar) fail(err error) {
 	}
 }
 
-// report takes the launch table's mismatches.
-func (s *Sidecar) report(m launch.Mismatch) {
-	s.log.Warn("an identity is presented by a process that it was not given to",
-		zap.Uint64("conn", m.Conn), zap.String("module", Quote(m.ModuleID)), zap.Uint32("pid", m.Process.PID),
-		zap.String("exe", Quote(m.Process.Exe)), zap.String("reason", m.Reason), zap.Bool("refused", m.Refused))
-}
-
 // Stop withdraws our file, stops accepting, drains live routes with a reason
 // that lets their openers come back, closes every session and waits for every
 // goroutine, or for ctx.
@@ -203,6 +210,7 @@ func (s *Sidecar) Stop(ctx context.Context) error {
 	err := s.server.Shutdown(ctx)
 	s.launches.Detach()
 	s.wg.Wait()
+	err = errors.Join(err, s.operation.close(ctx))
 	s.attribution.close()
 	s.publication.release()
 	s.log.Info("stopped")

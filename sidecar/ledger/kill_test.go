@@ -20,7 +20,8 @@ import (
 // envKills is how many times the writer is killed; the full count is 500.
 const (
 	envKills = "SCOPEWARD_LEDGER_KILLS"
-	kills    = 40
+	kills    = 60
+	lives    = 3 // of one file, in a row
 )
 
 // killWithin bounds the random point: the writer is killed so long after it began
@@ -40,20 +41,20 @@ func TestAKilledWriterLosesNothingDurable(t *testing.T) {
 	dir := t.TempDir()
 	var g errgroup.Group
 	g.SetLimit(2)
-	for i := range n {
+	for i := range (n + lives - 1) / lives {
 		g.Go(func() error { return killOne(filepath.Join(dir, strconv.Itoa(i)), uint64(i)) })
 	}
 	require.NoError(t, g.Wait())
 }
 
-// killOne kills writers of one file, three lives in a row.
+// killOne kills the writers of one file, one after another.
 func killOne(path string, seed uint64) error {
 	rnd := rand.New(rand.NewPCG(seed, 2))
 	exe, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	for life := range 3 {
+	for life := range lives {
 		c := exec.Command(exe)
 		c.Env = append(os.Environ(), envChild+"=writer", envPath+"="+path, envSeed+"="+strconv.Itoa(life))
 		out, err := c.StdoutPipe()

@@ -47,7 +47,7 @@ type rig struct {
 	now int64
 }
 
-func newRig(t testing.TB) *rig { return openRig(t, filepath.Join(t.TempDir(), "ledger"), false) }
+func newRig(t testing.TB) *rig { return openRig(t, newRigPath(t), false) }
 
 func openRig(t testing.TB, path string, tombstones bool) *rig {
 	t.Helper()
@@ -255,3 +255,6 @@ func carrierList(ids []string) string {
 func scope(owner, ref string, epoch uint64) table.ScopeID {
 	return table.ScopeID{Key: table.Key{Owner: table.ReservedPrincipal(owner), Ref: ref}, Epoch: epoch}
 }
+
+// newRigPath is where a ledger may be made.
+func newRigPath(t testing.TB) string { return filepath.Join(t.TempDir(), "ledger") }

@@ -1,0 +1,122 @@
+package sidecar
+
+import (
+	"context"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"scopeward/proxy/routertest"
+)
+
+// registered waits until the heal state's file names exactly these modules.
+func (r *rig) remembered(want string) {
+	r.t.Helper()
+	eventually(r.t, "the heal state "+want, func() bool {
+		data, err := os.ReadFile(r.front + healSuffix)
+		return err == nil && string(data) == want+"\n"
+	})
+}
+
+// relaunched waits for another launch than before, for as long as healing takes.
+func relaunched(t *testing.T, router *routertest.Router, before routertest.Launch) bool {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*healEvery)
+	defer cancel()
+	_, err := router.AwaitLaunch(ctx, before.ModuleID, before)
+	return err == nil
+}
+
+func TestAfterOurRestartTheModulesThatWeStoppedAreRestarted(t *testing.T) {
+	r := newRig(t)
+	router, s := r.startBoth("b", "a")
+	launches := map[string]routertest.Launch{}
+	for _, id := range []string{"b", "a"} {
+		launches[id] = router.Launch(id)
+		routertest.DialModule(t, r.front).Hello(id, routertest.Nonce(launches[id]))
+	}
+	r.remembered(`{"version":1,"modules":["a","b"]}`)
+	r.stop(s)
+	r.remembered(`{"version":1,"modules":["a","b"]}`)
+	router.Exit(launches["a"], 0) // as an SDK does when its connection ends
+	r.start()
+	r.published()
+	require.True(t, relaunched(t, router, launches["a"]))
+	router.Exit(launches["b"], 0) // a slow one, ended after our return
+	require.True(t, relaunched(t, router, launches["b"]))
+	require.Equal(t, 2, r.said("restarted a module that our end had stopped"))
+}
+
+func TestWhatWeDidNotStopIsNotRestarted(t *testing.T) {
+	for name, end := range map[string]func(r *rig, router *routertest.Router, s *Sidecar, m *routertest.Module, l routertest.Launch){
+		"it crashed": func(r *rig, router *routertest.Router, s *Sidecar, _ *routertest.Module, l routertest.Launch) {
+			r.stop(s)
+			router.Exit(l, 1)
+		},
+		"it finished by itself while we ran": func(r *rig, router *routertest.Router, s *Sidecar, m *routertest.Module, l routertest.Launch) {
+			m.Close()
+			r.remembered(`{"version":1,"modules":[]}`)
+			router.Exit(l, 0)
+			r.stop(s)
+		},
+		"an operator does not want it": func(r *rig, router *routertest.Router, s *Sidecar, _ *routertest.Module, l routertest.Launch) {
+			r.stop(s)
+			router.Exit(l, 0)
+			r.cfg.Heal = false
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			router, s := r.startBoth("m")
+			l := router.Launch("m")
+			m := routertest.DialModule(t, r.front)
+			m.Hello("m", routertest.Nonce(l))
+			r.remembered(`{"version":1,"modules":["m"]}`)
+			end(r, router, s, m, l)
+			r.start()
+			r.published()
+			after := router.Launch("other")
+			require.NotEmpty(t, after.Nonce)
+			if name == "it crashed" {
+				return // the router restarts it by its own rules
+			}
+			require.False(t, relaunched(t, router, l))
+			require.Zero(t, r.said("restarted a module that our end had stopped"))
+		})
+	}
+}
+
+func TestAModuleThatEndsAgainAndAgainIsLeftAlone(t *testing.T) {
+	r := newRig(t)
+	router, s := r.startBoth("m")
+	l := router.Launch("m")
+	routertest.DialModule(t, r.front).Hello("m", routertest.Nonce(l))
+	r.remembered(`{"version":1,"modules":["m"]}`)
+	r.stop(s)
+	router.Exit(l, 0)
+	r.start()
+	r.published()
+	for range healTries {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		next, err := router.AwaitLaunch(ctx, "m", l)
+		cancel()
+		require.NoError(t, err)
+		router.Exit(next, 0)
+		l = next
+	}
+	require.False(t, relaunched(t, router, l))
+	require.Equal(t, healTries, r.said("restarted a module that our end had stopped"))
+}
+
+func TestABrokenHealStateCostsNoMoreThanItself(t *testing.T) {
+	for _, content := range []string{"", "{", `{"version":2,"modules":[]}`, `{"version":1,"modules":["a"],"more":1}`} {
+		r := newRig(t)
+		require.NoError(t, os.MkdirAll(r.front[:len(r.front)-len("/front.json")], 0o700))
+		require.NoError(t, os.WriteFile(r.front+healSuffix, []byte(content), 0o600))
+		h := newHealer(r.front+healSuffix, r.log)
+		h.load()
+		require.False(t, h.any())
+		require.Equal(t, 1, r.said("the heal state is not read; modules that we stopped stay stopped"), content)
+	}
+}
