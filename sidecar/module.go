@@ -33,7 +33,6 @@ const (
 // Run runs the sidecar until ctx ends, which is a clean end, or until an
 // operator has to correct something, which is an error of one line.
 func Run(ctx context.Context, c config.Config) error {
-	giveRoom()
 	var s *Sidecar
 	app := fx.New(Module(c), fx.Populate(&s), fx.NopLogger)
 	if err := app.Err(); err != nil {

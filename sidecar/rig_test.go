@@ -97,6 +97,7 @@ func (r *rig) startBoth(modules ...string) (*routertest.Router, *Sidecar) {
 	router := r.startRouter(modules...)
 	s := r.start()
 	r.published()
+	eventually(r.t, "the router's state", func() bool { return s.Router().Attached })
 	return router, s
 }
 

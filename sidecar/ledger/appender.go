@@ -1,14 +1,17 @@
 package ledger
 
 import (
+	"bytes"
 	"encoding/binary"
+	"maps"
+	"slices"
 
 	"go.etcd.io/bbolt"
 
 	"scopeward/table"
 )
 
-// appender appends entries within one transaction.
+// appender appends entries within one transaction, up to finish.
 type appender struct {
 	entries *bbolt.Bucket
 	scopes  *bbolt.Bucket
@@ -16,6 +19,9 @@ type appender struct {
 	head    anchor
 	maxEnds int
 	added   tally
+	// moved are the scopes whose last entry is a new one. Their keys are hashes:
+	// put in order, once, they cost the store least.
+	moved map[[digestLen]byte]last
 }
 
 // tally counts what a transaction appended.
@@ -31,7 +37,7 @@ func newAppender(tx *bbolt.Tx, maxEnds int) (*appender, error) {
 	}
 	a := &appender{
 		entries: tx.Bucket(bucketEntries), scopes: tx.Bucket(bucketScopes), ends: tx.Bucket(bucketEnds),
-		head: head, maxEnds: maxEnds,
+		head: head, maxEnds: maxEnds, moved: map[[digestLen]byte]last{},
 	}
 	a.entries.FillPercent = 1 // numbers only grow
 	return a, nil
@@ -41,7 +47,7 @@ func newAppender(tx *bbolt.Tx, maxEnds int) (*appender, error) {
 func (a *appender) content(c table.Content, at int64) error {
 	key := scopeKey(c.ID)
 	reason := reasonOf(c.Outcome)
-	before, known := parseLast(a.scopes.Get(key))
+	before, known := a.lookup(key)
 	switch {
 	case known && before.ended:
 		// It was ended where tombstones are not kept, and is there again.
@@ -80,7 +86,7 @@ func (a *appender) readLast(before last, content table.Digest) Reading {
 // end appends an end, unless the scope's last entry is one.
 func (a *appender) end(end table.End, at int64) error {
 	key := scopeKey(end.ID)
-	if before, known := parseLast(a.scopes.Get(key)); known && before.ended {
+	if before, known := a.lookup(key); known && before.ended {
 		return nil
 	}
 	if err := a.put(key, Entry{
@@ -93,11 +99,12 @@ func (a *appender) end(end table.End, at int64) error {
 }
 
 // put chains an entry and makes it its scope's last.
-func (a *appender) put(key []byte, e Entry) error {
+func (a *appender) put(key [digestLen]byte, e Entry) error {
 	if err := a.chain(&e); err != nil {
 		return err
 	}
-	return a.index(key, &e)
+	a.index(key, &e)
+	return nil
 }
 
 // chain appends an entry as the next number.
@@ -112,9 +119,27 @@ func (a *appender) chain(e *Entry) error {
 	return nil
 }
 
-func (a *appender) index(key []byte, e *Entry) error {
-	l := last{number: e.Number, ended: e.Ended(), digest: e.RecordSHA256}
-	return a.scopes.Put(key, l.append(nil))
+// lookup is what is known of a scope's last entry.
+func (a *appender) lookup(key [digestLen]byte) (last, bool) {
+	if l, found := a.moved[key]; found {
+		return l, true
+	}
+	return parseLast(a.scopes.Get(key[:]))
+}
+
+func (a *appender) index(key [digestLen]byte, e *Entry) {
+	a.moved[key] = last{number: e.Number, ended: e.Ended(), digest: e.RecordSHA256}
+}
+
+// finish puts what has to be looked up.
+func (a *appender) finish() error {
+	keys := slices.SortedFunc(maps.Keys(a.moved), func(x, y [digestLen]byte) int { return bytes.Compare(x[:], y[:]) })
+	for _, k := range keys {
+		if err := a.scopes.Put(k[:], a.moved[k].append(nil)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // remember keeps an end beside its entry, and forgets the owner's oldest past the

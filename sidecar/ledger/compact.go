@@ -100,7 +100,8 @@ func (r *CompactReport) copy(from, to *bbolt.Tx, before int64) error {
 			return err
 		}
 		r.Head, r.Prefix = e.Number, e.PrefixSHA256
-		l, known := parseLast(scopes.Get(scopeKey(e.ID)))
+		key := scopeKey(e.ID)
+		l, known := parseLast(scopes.Get(key[:]))
 		stays := e.CreatedAt >= before || known && l.number == e.Number && !e.Ended()
 		switch {
 		case !stays && r.leading(start, &e):

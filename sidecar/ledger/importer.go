@@ -140,7 +140,7 @@ func (r *ImportReport) append(tx *bbolt.Tx, entries []foreign, now int64) error 
 		}
 	}
 	r.Entries, r.Head = a.added.entries, a.head.number
-	return nil
+	return a.finish()
 }
 
 // checkUnknown fails when the ledger holds the last of entries already, imported
@@ -166,7 +166,7 @@ func checkUnknown(tx *bbolt.Tx, entries []foreign) error {
 // before the import.
 func (a *appender) foreign(f *Entry, now int64, ours map[table.ScopeID]bool) error {
 	key := scopeKey(f.ID)
-	before, known := parseLast(a.scopes.Get(key))
+	before, known := a.lookup(key)
 	if _, seen := ours[f.ID]; !seen {
 		ours[f.ID] = known
 	}
@@ -183,8 +183,9 @@ func (a *appender) foreign(f *Entry, now int64, ours map[table.ScopeID]bool) err
 			return err
 		}
 	}
-	if err := a.index(key, &e); err != nil || !e.Ended() {
-		return err
+	a.index(key, &e)
+	if !e.Ended() {
+		return nil
 	}
 	return a.remember(e.ID, e.Cause, e.Number)
 }

@@ -45,10 +45,9 @@ const lockFor = time.Second
 
 // scopeKey is a scope's key in the file. A ref may be longer than a key can be,
 // so it is hashed.
-func scopeKey(id table.ScopeID) []byte {
+func scopeKey(id table.ScopeID) [digestLen]byte {
 	var room [256]byte
-	sum := sha256.Sum256(appendScope(room[:0], id))
-	return sum[:]
+	return sha256.Sum256(appendScope(room[:0], id))
 }
 
 // ownerKey is an owner's key in the file.

@@ -96,7 +96,7 @@ func TestTheBoundOnRememberedEndsForgetsTheOldest(t *testing.T) {
 		for i := range 5 {
 			require.NoError(t, a.end(end("core", i), began))
 		}
-		return nil
+		return a.finish()
 	}))
 	var r *remembered
 	require.NoError(t, view(db, func(tx *bbolt.Tx) error {

@@ -142,7 +142,8 @@ func (r *Report) verifyLast(tx *bbolt.Tx, start anchor) error {
 			return nil // a compaction took the entry and kept the end
 		}
 		e, err := parseEntry(entries.Get(numberKey(l.number)))
-		if err != nil || string(scopeKey(e.ID)) != string(k) || e.RecordSHA256 != l.digest || e.Ended() != l.ended {
+		key := scopeKey(e.ID)
+		if err != nil || !bytes.Equal(key[:], k) || e.RecordSHA256 != l.digest || e.Ended() != l.ended {
 			r.problem(l.number, "is not the entry that the index of scopes says")
 		}
 		return nil

@@ -75,7 +75,7 @@ func (l *Ledger) append(batch []note) error {
 				return err
 			}
 		}
-		return nil
+		return a.finish()
 	})
 	if err != nil {
 		return err
