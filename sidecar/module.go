@@ -38,7 +38,9 @@ func Run(ctx context.Context, c config.Config) error {
 	if err := app.Err(); err != nil {
 		return dig.RootCause(err)
 	}
-	starting, cancel := context.WithTimeout(ctx, startTimeout)
+	// A signal during the start is taken when it is through: half a start would
+	// leave half a sidecar.
+	starting, cancel := context.WithTimeout(context.WithoutCancel(ctx), startTimeout)
 	defer cancel()
 	if err := app.Start(starting); err != nil {
 		return err
