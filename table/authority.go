@@ -2,7 +2,8 @@ package table
 
 import "fmt"
 
-// Claim is what is known of the connection that a call came on.
+// Claim is what is known of the connection that a call came on. A registration
+// has one owner as long as it lasts.
 type Claim struct {
 	Peer   Peer
 	Owner  string // the registration's module_id

@@ -21,13 +21,6 @@ type batch struct {
 
 func (t *Table) beginLocked() *batch { return &batch{t: t, since: t.version} }
 
-// moveLocked gives s a new tag, once in a batch.
-func (b *batch) moveLocked(s *scope) {
-	if s.Version <= b.since {
-		b.t.bumpLocked(s)
-	}
-}
-
 // noteLocked puts s among the changes that readers are told of.
 func (b *batch) noteLocked(s *scope) {
 	if !s.noted {
@@ -60,7 +53,6 @@ func (b *batch) endLocked(s *scope, cause Cause) int {
 			delete(joined.holds, s)
 		}
 	}
-	clear(s.holders)
 	s.ended, s.cause = true, cause
 	b.ended = append(b.ended, s)
 	return b.drainAllLocked(s, ReasonScopeEnded)
@@ -88,7 +80,7 @@ func (b *batch) updateLocked(s *scope, rec *Record, link ParentState) {
 		s.Record = rec
 		b.t.linkLocked(s, link)
 	}
-	b.moveLocked(s)
+	b.t.bumpLocked(s)
 	b.drainChangeLocked(s, before)
 	if stateBefore != s.ParentState || !before.sameParent(rec) ||
 		!before.Carriers.Equal(rec.Carriers) ||

@@ -131,16 +131,16 @@ func (s *staged) endedLocked(rec *Record) Cause {
 }
 
 // lastEpochLocked is the epoch below which the ref may not fall: the live one,
-// else the highest ended one that is remembered.
+// the one that this call's sweep ends, else the highest ended one that is
+// remembered. A live epoch is above all that are.
 func (s *staged) lastEpochLocked(e *entry) (uint64, bool) {
 	if e.held != nil {
 		return e.held.ID.Epoch, true
 	}
-	last, some := s.owner.tombstones.latest(e.record.Ref, s.floor)
 	if epoch, found := s.sweptEpochLocked(e.record.Ref); found {
-		return max(last, epoch), true
+		return epoch, true
 	}
-	return last, some
+	return s.owner.tombstones.latest(e.record.Ref, s.floor)
 }
 
 // sweptEpochLocked is the epoch of ref that the sweep of this call ends. The

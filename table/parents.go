@@ -45,7 +45,7 @@ func remove[K comparable](index map[K]map[*scope]struct{}, k K, s *scope) {
 func (b *batch) settleLocked(s *scope, state ParentState) {
 	b.t.unlinkLocked(s)
 	b.t.linkLocked(s, state)
-	b.moveLocked(s)
+	b.t.bumpLocked(s)
 	b.noteLocked(s)
 	if state == Ended {
 		b.drainAllLocked(s, ReasonParentEnded)
@@ -73,7 +73,7 @@ func (b *batch) settleAwaitingLocked(o *owner) {
 	for _, child := range waiting {
 		parent := child.Record.Parent
 		state := Linked
-		if b.t.checkLinkLocked(*parent, child.ID.Owner, b.t.recordLocked).some() ||
+		if checkLink(*parent, child.ID.Owner, b.t.recordLocked).some() ||
 			lines.closes(child.ID.Key, child.Record) {
 			state = Ended
 		}
@@ -93,9 +93,9 @@ func (t *Table) recordLocked(k Key) *Record {
 	return nil
 }
 
-// checkLinkLocked judges a link to parent from a scope of child, but for cycles,
+// checkLink judges a link to parent from a scope of child, but for cycles,
 // among the records that lookup finds. The parent's owner has synced.
-func (t *Table) checkLinkLocked(parent ScopeID, child Principal, lookup func(Key) *Record) reason {
+func checkLink(parent ScopeID, child Principal, lookup func(Key) *Record) reason {
 	rec := lookup(parent.Key)
 	switch {
 	case rec == nil:
@@ -143,7 +143,7 @@ func (s *staged) checkNewLinkLocked(e *entry) (ParentState, reason) {
 			return Pending, reason{}
 		}
 	}
-	if r := s.t.checkLinkLocked(parent, s.owner.principal, s.recordLocked); r.some() {
+	if r := checkLink(parent, s.owner.principal, s.recordLocked); r.some() {
 		return 0, r
 	}
 	return Linked, reason{}

@@ -16,10 +16,8 @@ func (r reason) some() bool { return r.code != "" }
 type linkDefect uint8
 
 const (
-	// linkSound is a link that may stand.
-	linkSound linkDefect = iota
 	// linkOwner names a principal that owns no scopes.
-	linkOwner
+	linkOwner linkDefect = iota + 1
 	// linkAbsent names a parent that is not live.
 	linkAbsent
 	// linkEpoch names an epoch that is not the parent's live one.

@@ -1,21 +1,21 @@
 package table
 
 // DecodeRecorded reads a record as a log holds it, with the rules of a call's
-// records. recorded is the record's digest with every set in the order in which
-// raw lists it, where the record's own digest sorts them (ADR-0134): the two are
-// equal when raw is sorted. What belongs to a call or is a secret,
-// replace_only_if_idle and bind_proof_sha256, is refused. Bounds and authority are
-// not judged. Errors are [FieldError] and hold no value.
-func DecodeRecorded(raw []byte) (rec *Record, recorded Digest, err error) {
+// records. recorded is its canonical form but for the sets, which are in the order
+// in which raw lists them (ADR-0134): it is the canonical form when raw is sorted.
+// What belongs to a call or is a secret, replace_only_if_idle and
+// bind_proof_sha256, is refused. Bounds and authority are not judged. Errors are
+// [FieldError] and hold no value.
+func DecodeRecorded(raw []byte) (rec *Record, recorded []byte, err error) {
 	rec, err = decodeRecorded(raw, false)
 	if err != nil {
-		return nil, Digest{}, err
+		return nil, nil, err
 	}
 	written, err := decodeRecorded(raw, true)
 	if err != nil {
-		return nil, Digest{}, err
+		return nil, nil, err
 	}
-	return rec, written.digest, nil
+	return rec, written.Canonical(nil), nil
 }
 
 func decodeRecorded(raw []byte, asWritten bool) (*Record, error) {
@@ -40,7 +40,7 @@ func decodeRecorded(raw []byte, asWritten bool) (*Record, error) {
 }
 
 // readSet makes a set of what r listed. As written, it keeps the list's order and
-// its repeats: such a set is good for a digest and for nothing else.
+// its repeats: such a set is good for rendering and for nothing else.
 func readSet[E Element[E]](r *reader, list []E) Set[E] {
 	if r.asWritten {
 		return Set[E]{sorted: list}

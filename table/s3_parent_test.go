@@ -139,6 +139,19 @@ func TestS3_ACycleIsRefused(t *testing.T) {
 		a := b.sync("core", "kid@1 parent=core/top@1", "a@1 parent=core/b@1", "b@1 parent=core/a@1", "top@1")
 		require.Equal(t, []string{"created", "scope_parent_not_permitted", "scope_parent_not_permitted", "created"}, outcomesOf(a))
 	})
+	t.Run("a link to an ended epoch joins nothing", func(t *testing.T) {
+		b := newBed(t)
+		b.sync("core", "m@1", "x@1 parent=core/m@1", "r@1")
+		b.apply("core", "m@2 parent=core/r@1")
+		require.Equal(t, "updated", outcome(b.apply("core", "r@1 parent=core/x@1")))
+	})
+	t.Run("one that a refusal brings back is found", func(t *testing.T) {
+		b := newBed(t)
+		b.sync("core", "j@1", "c@1 parent=core/j@1", "m@1 parent=core/c@1")
+		// c and n loop, and j hangs on them. Refused, c hangs on j again.
+		a := b.apply("core", "j@1 parent=core/m@1", "c@1 parent=core/n@1", "n@1 parent=core/c@1")
+		require.Equal(t, []string{"scope_parent_not_permitted", "scope_parent_not_permitted", "created"}, outcomesOf(a))
+	})
 	t.Run("an update that would close one falls back and its kin are judged again", func(t *testing.T) {
 		b := newBed(t)
 		b.sync("core", "a@1", "b@1 parent=core/a@1")
