@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"scopeward/sidecar/config"
+	"scopeward/sidecar/operator/api"
 	"scopeward/sidecar/wrapper"
 )
 
@@ -12,6 +13,8 @@ const (
 	exitOK       = 0
 	exitFailed   = 1
 	exitUsage    = 2
+	exitNo       = 3   // the answer is no: not ready, or an open that would be refused
+	exitAbsent   = 69  // no sidecar answers
 	exitTimeout  = 75  // waited in vain; trying again may help
 	exitConfig   = 78  // trying again never helps
 	exitNotRun   = 126 // as a shell's
@@ -21,12 +24,16 @@ const (
 // usageError is a command line that can't be meant.
 type usageError struct{ error }
 
+// noError is an answer that is a no.
+type noError struct{ error }
+
 // timeoutError is a wait that ended before what was waited for.
 type timeoutError struct{ error }
 
 func exitCode(err error) int {
 	var (
 		usage   usageError
+		no      noError
 		timeout timeoutError
 		conf    *config.Error
 	)
@@ -35,6 +42,10 @@ func exitCode(err error) int {
 		return exitOK
 	case errors.As(err, &usage):
 		return exitUsage
+	case errors.As(err, &no):
+		return exitNo
+	case errors.Is(err, api.ErrUnavailable):
+		return exitAbsent
 	case errors.As(err, &timeout):
 		return exitTimeout
 	case errors.As(err, &conf):

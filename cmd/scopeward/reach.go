@@ -1,0 +1,40 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"scopeward/sidecar/config"
+	"scopeward/sidecar/operator/api"
+)
+
+// reach is how a command finds the sidecar that it asks.
+type reach struct {
+	config string
+	socket string
+}
+
+func (r *reach) flags(c *cobra.Command) {
+	configFlag(c, &r.config)
+	c.Flags().StringVar(&r.socket, "socket", "", "the sidecar's operator `SOCKET`, in place of its configuration's")
+}
+
+// client makes a client of the sidecar: --socket names it, or else the
+// configuration does.
+func (r *reach) client(c *cobra.Command) (*api.Client, error) {
+	if r.socket != "" {
+		return api.NewClient(r.socket), nil
+	}
+	if _, err := os.Stat(r.config); errors.Is(err, fs.ErrNotExist) && !c.Flags().Changed("config") {
+		return nil, usageError{fmt.Errorf("there is no %s: name the sidecar's socket with --socket, or its configuration with --config", r.config)}
+	}
+	cfg, err := config.Load(r.config, os.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	return api.NewClient(cfg.Operator.Socket), nil
+}
