@@ -65,7 +65,7 @@ func (c *conn) read() {
 	br := bufio.NewReaderSize(c.nc, readBuffer)
 	for {
 		f, err := wire.ReadFrame(br)
-		if err != nil || !legal(f.Header) {
+		if err != nil || !f.Legal() {
 			return
 		}
 		for _, reply := range c.handle(f) {
@@ -74,27 +74,6 @@ func (c *conn) read() {
 			}
 		}
 	}
-}
-
-// legal reports whether the router goes on with a connection that sent h.
-func legal(h wire.Header) bool {
-	const (
-		priority = wire.FlagInteractive | wire.FlagBackground
-		class    = wire.FlagExpedite | wire.FlagSheddable
-	)
-	switch {
-	case !h.Type.Known(), h.Flags&priority == priority, h.Flags&class == class:
-		return false
-	case h.Flags&class == wire.FlagSheddable && h.Type != wire.Push && h.Type != wire.StreamData:
-		return false
-	case h.Channel == wire.ControlChannel && h.Epoch != 0:
-		return false
-	}
-	switch h.Type {
-	case wire.Cancel, wire.Ping, wire.Pong, wire.Goodbye:
-		return h.Len == 0
-	}
-	return true
 }
 
 // handle acts on one frame and returns the replies to it. It may wait for room

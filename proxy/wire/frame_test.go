@@ -105,6 +105,23 @@ func TestFlagBits(t *testing.T) {
 	require.EqualValues(t, 0x80, FlagSubscription)
 }
 
+func TestLegal(t *testing.T) {
+	for _, h := range []Header{
+		{}, {Type: Request, Flags: FlagSubscription | FlagDaemon | FlagBinary | FlagLast | FlagBackground | FlagExpedite, Channel: 1, Len: 5},
+		{Type: Push, Flags: FlagSheddable}, {Type: StreamData, Flags: FlagSheddable, Channel: 1}, {Type: Request, Channel: 1}, {Type: Goodbye},
+		{Type: Hello, Len: 9}, {Type: StreamEnd, Len: 1, Channel: 2, Epoch: 3},
+	} {
+		require.True(t, h.Legal(), h)
+	}
+	for _, h := range []Header{
+		{Type: 12}, {Type: 200}, {Flags: FlagInteractive | FlagBackground}, {Type: Push, Flags: FlagExpedite | FlagSheddable},
+		{Flags: FlagSheddable}, {Type: StreamEnd, Flags: FlagSheddable, Channel: 1, Epoch: 1}, {Epoch: 1},
+		{Type: Cancel, Len: 1}, {Type: Ping, Len: 1}, {Type: Pong, Len: 1}, {Type: Goodbye, Len: 1, Channel: 1, Epoch: 1},
+	} {
+		require.False(t, h.Legal(), h)
+	}
+}
+
 func TestParseHeaderJudgesTheFirstFiveBytesFirst(t *testing.T) {
 	whole := Header{Type: Ping}.Append(nil)
 	for n := range HeaderLen {

@@ -98,7 +98,7 @@ type Header struct {
 }
 
 // ParseHeader reads the header at the start of b. It needs [HeaderLen] bytes,
-// or [PreludeLen] to say [ErrVersion]. It returns [ErrShort] when b holds less
+// or [PreludeLen] to return a [VersionError]. It returns [ErrShort] when b holds less
 // and [ErrTooLong] for a body over [MaxBody].
 //
 // It does not judge the rest: the router closes a connection for an unknown
@@ -125,6 +125,27 @@ func ParseHeader(b []byte) (Header, error) {
 		return h, ErrTooLong
 	}
 	return h, nil
+}
+
+// Legal reports whether the router goes on with a connection that sent h. It
+// closes one, without a word, for an unknown type, priority 3, class 3, a
+// sheddable frame that is neither Push nor StreamData, an epoch on the control
+// channel, or a pure header with a body.
+func (h Header) Legal() bool {
+	class := h.Flags & maskClass
+	switch {
+	case !h.Type.Known(), h.Flags&maskPriority == maskPriority, class == maskClass:
+		return false
+	case class == FlagSheddable && h.Type != Push && h.Type != StreamData:
+		return false
+	case h.Channel == ControlChannel && h.Epoch != 0:
+		return false
+	}
+	switch h.Type {
+	case Cancel, Ping, Pong, Goodbye:
+		return h.Len == 0
+	}
+	return true
 }
 
 // Append appends the 21 bytes of h to b.
