@@ -128,7 +128,7 @@ func (l *Loop) Run() {
 	preferBatches()
 	events := make([]unix.EpollEvent, 128)
 	for {
-		n, err := unix.EpollWait(l.poll, events, l.timeout())
+		n, err := rawWait(l.poll, events, l.timeout())
 		if err != nil && err != unix.EINTR {
 			break
 		}
