@@ -24,6 +24,8 @@ const (
 	healFor = 30 * time.Second
 	// healEvery is how often, the first look being at once.
 	healEvery = 500 * time.Millisecond
+	// healAnswer is how long the router may take for a list or a restart.
+	healAnswer = 10 * time.Second
 	// healTries is how often one module is restarted in that time: one that ends by
 	// itself again and again is left alone.
 	healTries = 3
@@ -219,7 +221,9 @@ func (h *healer) look(ctx context.Context, link *router.Link, tried map[string]i
 	if !h.any() {
 		return
 	}
-	modules, err := link.Modules(ctx)
+	asking, cancel := context.WithTimeout(ctx, healAnswer)
+	defer cancel()
+	modules, err := link.Modules(asking)
 	if err != nil {
 		return
 	}
@@ -228,12 +232,18 @@ func (h *healer) look(ctx context.Context, link *router.Link, tried map[string]i
 			continue
 		}
 		tried[m.ID]++
-		if err := link.Restart(ctx, m.ID); err != nil {
+		if err := h.restart(ctx, link, m.ID); err != nil {
 			h.log.Warn("a module that our end had stopped was not restarted", zap.String("module", m.ID), zap.Error(err))
 			continue
 		}
 		h.log.Info("restarted a module that our end had stopped", zap.String("module", m.ID))
 	}
+}
+
+func (h *healer) restart(ctx context.Context, link *router.Link, moduleID string) error {
+	ctx, cancel := context.WithTimeout(ctx, healAnswer)
+	defer cancel()
+	return link.Restart(ctx, moduleID)
 }
 
 func (h *healer) any() bool {

@@ -13,15 +13,16 @@ const rosterFor = time.Second
 // roster is the router's list of configured modules, asked when it is needed.
 type roster struct {
 	mu     sync.Mutex
-	at     time.Time // when ids was asked for; zero: never, or not to be trusted
+	at     time.Time // when ids was answered; zero: never, or not to be trusted
 	ids    map[string]struct{}
 	flight *flight // the question under way, nil when there is none
 }
 
 // flight is one question that many wait for.
 type flight struct {
-	done chan struct{}
-	ids  map[string]struct{} // nil when the router did not answer
+	done  chan struct{}
+	ids   map[string]struct{} // nil when the router did not answer
+	stale bool                // it may be answered without a launch that we know of
 }
 
 // cached answers from an answer that still serves.
@@ -42,6 +43,9 @@ func (r *roster) distrust(id string) {
 	if _, ok := r.ids[id]; !ok {
 		r.at = time.Time{}
 	}
+	if r.flight != nil {
+		r.flight.stale = true
+	}
 }
 
 // configured asks the router whether id is a configured module, a disabled one
@@ -51,9 +55,16 @@ func (s *span) configured(id string) bool {
 	if configured, fresh := s.roster.cached(id); fresh {
 		return configured
 	}
-	f := s.roster.join(func(f *flight) { s.fetch(f) })
+	f, first := s.roster.join()
+	if first {
+		s.job(func() { s.fetch(f) })
+	}
+	timer := time.NewTimer(answerIn)
+	defer timer.Stop()
 	select {
 	case <-f.done:
+	case <-timer.C:
+		return true
 	case <-s.ctx.Done():
 		return true
 	}
@@ -64,23 +75,21 @@ func (s *span) configured(id string) bool {
 	return ok
 }
 
-// join returns the question under way, or starts it on this goroutine.
-func (r *roster) join(ask func(*flight)) *flight {
+// join returns the question under way, or a new one that the caller is to ask.
+func (r *roster) join() (f *flight, first bool) {
 	r.mu.Lock()
-	if f := r.flight; f != nil {
-		r.mu.Unlock()
-		return f
+	defer r.mu.Unlock()
+	if r.flight != nil {
+		return r.flight, false
 	}
-	f := &flight{done: make(chan struct{})}
-	r.flight = f
-	r.mu.Unlock()
-	ask(f)
-	return f
+	r.flight = &flight{done: make(chan struct{})}
+	return r.flight, true
 }
 
+// fetch asks. A router that answers late has answered for the questions that
+// come then.
 func (s *span) fetch(f *flight) {
-	asked := time.Now()
-	ctx, cancel := context.WithTimeout(s.ctx, answerIn)
+	ctx, cancel := context.WithTimeout(s.ctx, answerAtAll)
 	defer cancel()
 	modules, err := s.link().Modules(ctx)
 	if err == nil {
@@ -92,13 +101,17 @@ func (s *span) fetch(f *flight) {
 	r := &s.roster
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if f.ids != nil {
-		r.ids, r.at = f.ids, asked
+	if f.ids != nil && !f.stale {
+		r.ids, r.at = f.ids, time.Now()
 	}
 	r.flight = nil
 	close(f.done)
 }
 
-// answerIn is how long the router has for the roster: after it a module counts
-// as configured.
-const answerIn = 2 * time.Second
+const (
+	// answerIn is how long a question waits for the roster: after it a module
+	// counts as configured.
+	answerIn = 2 * time.Second
+	// answerAtAll is how long the router may take.
+	answerAtAll = 30 * time.Second
+)

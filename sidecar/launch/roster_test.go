@@ -36,7 +36,7 @@ func TestRosterIsAskedAtMostOnceASecondAndOnceForMany(t *testing.T) {
 			<-answers
 		}
 		require.Equal(r.t, 1, r.router.lists)
-		<-time.After(rosterFor - 11*time.Millisecond)
+		<-time.After(rosterFor - time.Millisecond)
 		require.False(r.t, r.configured("a"))
 		require.Equal(r.t, 1, r.router.lists)
 		<-time.After(time.Millisecond)
@@ -62,7 +62,33 @@ func TestNoAnswerInTwoSecondsCountsAsConfigured(t *testing.T) {
 		began := time.Now()
 		require.True(r.t, r.configured("a"))
 		require.Equal(r.t, 2*time.Second, time.Since(began))
+		require.True(r.t, r.configured("a"))
+		require.Equal(r.t, 1, r.router.lists, "nor is it asked twice at a time")
 		r.router.set(func() { r.router.silent = false })
+		<-time.After(answerAtAll)
 		require.False(r.t, r.configured("a"), "silence is not remembered")
+	})
+}
+
+func TestALateAnswerServesTheQuestionsAfterIt(t *testing.T) {
+	bubble(t, config.AttributionOff, func(r *rig) {
+		r.router.set(func() { r.router.takes = 5 * time.Second })
+		require.True(r.t, r.configured("a"))
+		<-time.After(3 * time.Second)
+		began := time.Now()
+		require.False(r.t, r.configured("a"))
+		require.Zero(r.t, time.Since(began))
+	})
+}
+
+func TestALateAnswerFromBeforeALaunchIsNotKept(t *testing.T) {
+	bubble(t, config.AttributionOff, func(r *rig) {
+		r.router.set(func() { r.router.takes = 5 * time.Second })
+		require.True(r.t, r.configured("new"))
+		r.router.spawn("new", 1, 100)
+		<-time.After(3 * time.Second)
+		r.router.set(func() { r.router.roster, r.router.takes = []string{"new"}, 0 })
+		require.True(r.t, r.configured("new"))
+		require.Equal(r.t, 2, r.router.lists)
 	})
 }

@@ -16,13 +16,21 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// AnswerTimeout is how long the router has to answer a question.
+// AnswerTimeout is how long the router has to answer a question, unless the
+// asker's context says otherwise.
 const AnswerTimeout = 2 * time.Second
 
 // Link is one client connection to the router. Its methods are safe for
 // concurrent use.
+//
+// The router answers the requests of one connection in order, so a question that
+// takes it long would hold up every other. Those go by a second connection,
+// which is opened when it is needed and closed with the link.
 type Link struct {
 	File connfile.File // what it was dialled by
+
+	slow     *Link      // nil until it is needed
+	slowTurn sync.Mutex // held while slow is opened or replaced
 
 	conn   net.Conn
 	write  sync.Mutex // held for one whole frame
@@ -75,7 +83,33 @@ func (l *Link) Err() error {
 func (l *Link) Close() error {
 	l.fail(ErrClosed)
 	l.reader.Wait()
+	l.slowTurn.Lock()
+	defer l.slowTurn.Unlock()
+	if l.slow != nil {
+		l.slow.Close()
+	}
 	return nil
+}
+
+// aside returns the connection for questions that take the router long.
+func (l *Link) aside(ctx context.Context) (*Link, error) {
+	l.slowTurn.Lock()
+	defer l.slowTurn.Unlock()
+	if err := l.Err(); err != nil {
+		return nil, err
+	}
+	if l.slow != nil && l.slow.Err() == nil {
+		return l.slow, nil
+	}
+	slow, err := Dial(ctx, l.File)
+	if err != nil {
+		return nil, err
+	}
+	if l.slow != nil {
+		l.slow.Close()
+	}
+	l.slow = slow
+	return slow, nil
 }
 
 // Do asks one question and decodes its answer into out, unknown members ignored.
@@ -108,8 +142,11 @@ func decode(op string, f wire.Frame, want wire.Type, out any) error {
 // ask sends one frame under a corr of its own and waits for the frame that
 // answers it.
 func (l *Link) ask(ctx context.Context, t wire.Type, body any) (wire.Frame, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, AnswerTimeout, ErrNoAnswer)
-	defer cancel()
+	if _, bounded := ctx.Deadline(); !bounded {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, AnswerTimeout, ErrNoAnswer)
+		defer cancel()
+	}
 	answer := make(chan wire.Frame, 1)
 	corr, err := l.register(func(corr uint64) { l.waiting[corr] = answer })
 	if err != nil {

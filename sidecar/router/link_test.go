@@ -73,7 +73,7 @@ func TestARouterThatDoesNotAnswerIsNotWaitedFor(t *testing.T) {
 			}
 		}()
 		began := time.Now()
-		_, err := l.Modules(t.Context())
+		_, err := l.SpawnSnapshot(t.Context())
 		require.ErrorIs(t, err, ErrNoAnswer)
 		require.Equal(t, AnswerTimeout, time.Since(began))
 		require.NoError(t, l.Err(), "the link is still good")
@@ -97,10 +97,12 @@ func TestTheEndOfTheLinkEndsEveryQuestion(t *testing.T) {
 			_, err := f.Next(context.Background())
 			feed <- err
 		}()
-		_, err = l.Modules(t.Context())
+		_, err = l.SpawnSnapshot(t.Context())
 		require.ErrorIs(t, err, ErrClosed)
 		require.ErrorIs(t, <-feed, ErrClosed)
 		<-l.Done()
+		_, err = l.SpawnSnapshot(t.Context())
+		require.ErrorIs(t, err, ErrClosed)
 		_, err = l.Modules(t.Context())
 		require.ErrorIs(t, err, ErrClosed)
 		l.Close()
@@ -130,7 +132,7 @@ func TestAnAnswerThatIsNotOneIsAnError(t *testing.T) {
 				wire.ReadFrame(router)
 				router.Write(frame)
 			}()
-			_, err := l.Modules(t.Context())
+			_, err := l.SpawnSnapshot(t.Context())
 			require.ErrorIs(t, err, ErrReply)
 			require.Empty(t, Refused(err))
 		})
@@ -143,4 +145,27 @@ func TestDialRefusesAnotherDaemon(t *testing.T) {
 	f.Key = make(connfile.Secret, len(f.Key))
 	_, err := Dial(t.Context(), f)
 	require.Error(t, err)
+}
+
+// The router answers one connection's requests in order: what takes it long must
+// not hold up a probe.
+func TestSlowQuestionsGoByAConnectionOfTheirOwn(t *testing.T) {
+	r, l := newTestLink(t, routertest.Config{Modules: []routertest.ModuleConfig{{ID: "a"}}})
+	_, err := l.Modules(t.Context())
+	require.NoError(t, err)
+	slow := l.slow
+	require.NotNil(t, slow)
+	require.NotEqual(t, slow.conn.LocalAddr(), l.conn.LocalAddr())
+	_, err = l.Modules(t.Context())
+	require.NoError(t, err)
+	require.Same(t, slow, l.slow, "one, kept")
+
+	slow.Close()
+	_, err = l.Modules(t.Context())
+	require.NoError(t, err, "opened again when it broke")
+	require.NoError(t, l.Err())
+	r.Close()
+	<-l.Done()
+	_, err = l.Modules(t.Context())
+	require.ErrorIs(t, err, ErrClosed)
 }

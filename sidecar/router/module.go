@@ -27,21 +27,30 @@ func (m Module) StoppedCleanly() bool {
 		m.LastExitCode != nil && *m.LastExitCode == 0 && m.LastExitSignal == nil
 }
 
-// Modules asks for every configured module, the disabled ones included.
+// Modules asks for every configured module, the disabled ones included. It may
+// take a router long: it hashes every module's image.
 func (l *Link) Modules(ctx context.Context) ([]Module, error) {
 	var reply struct {
 		Modules []Module `json:"modules"`
 	}
-	err := l.Do(ctx, wire.OpSupervisorList, op(wire.OpSupervisorList), &reply)
+	slow, err := l.aside(ctx)
+	if err != nil {
+		return nil, err
+	}
+	err = slow.Do(ctx, wire.OpSupervisorList, op(wire.OpSupervisorList), &reply)
 	return reply.Modules, err
 }
 
-// Restart has the router launch a module again.
+// Restart has the router launch a module again. It answers when it has.
 func (l *Link) Restart(ctx context.Context, moduleID string) error {
 	body := struct {
 		Op       string `json:"op"`
 		ModuleID string `json:"module_id"`
 	}{wire.OpSupervisorRestart, moduleID}
+	slow, err := l.aside(ctx)
+	if err != nil {
+		return err
+	}
 	var ack struct{}
-	return l.Do(ctx, wire.OpSupervisorRestart, body, &ack)
+	return slow.Do(ctx, wire.OpSupervisorRestart, body, &ack)
 }
