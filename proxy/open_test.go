@@ -198,3 +198,13 @@ func TestGoodbyeOnChannelZeroStartsOver(t *testing.T) {
 	c.fromPeer(data(wire.Request, 1, 1, "x"))
 	require.Len(t, c.toRouter(), 1)
 }
+
+func TestS6_WhatLeavesTheIndexIsClosedAtTheRouter(t *testing.T) {
+	r := newRig(t)
+	o, m, c := r.module("owner"), r.module("tool"), r.connect()
+	o.sync(1, record("s", 1, directCarrier))
+	r.opened(c, m, "s", 1, 5)
+	m.fromRouter(wire.AppendGoodbye(nil, 5, 1))
+	require.Equal(t, wire.Header{Type: wire.Goodbye, Channel: 5, Epoch: 1}, r.one(m.toPeer()).Header)
+	require.Equal(t, wire.Header{Type: wire.Goodbye, Channel: 5, Epoch: 1}, r.one(m.toRouter()).Header)
+}

@@ -218,6 +218,12 @@ func (s *Session) parting(l *lane, at leg) {
 	if route, ok := s.serving[at]; ok {
 		delete(s.serving, at)
 		s.world.Table.Release(route)
+		if l.dir == toPeer {
+			// The router may say Goodbye to a module for a bind that was answered
+			// quickly, and hold the route live for its opener all the same. What
+			// leaves the index must be closed: say it back, as the module would.
+			s.writeGoodbye(toRouter, at)
+		}
 		return
 	}
 	switch l.dir {
