@@ -139,7 +139,7 @@ func (s *staged) checkNewLinkLocked(e *entry) (ParentState, reason) {
 		return 0, reason{code: CodeParentNotPermitted, link: linkOwner}
 	}
 	if parent.Owner != s.owner.principal {
-		if o := s.t.owners[parent.Owner.ModuleID]; o == nil || !o.synced {
+		if !s.t.syncedLocked(parent.Owner.ModuleID) {
 			return Pending, reason{}
 		}
 	}

@@ -55,6 +55,18 @@ func TestS3_AChildBeforeItsParentsOwnerIsPendingAndSettles(t *testing.T) {
 	require.Equal(t, "unchanged", outcome(b.apply("hist", "ok@1 parent=core/p@1")))
 }
 
+func TestS3_WhatNoLongerWaitsIsNotSettled(t *testing.T) {
+	claim(t, "3.parent.pending")
+	b := newBed(t)
+	b.sync("hist", "own@1", "moved@1 parent=core/p@1", "gone@1 parent=core/p@1", "dropped@1 parent=core/p@1")
+	b.apply("hist", "moved@1 parent=hist/own@1", "dropped@1", "end gone@1")
+	since := b.newest()
+	require.Empty(t, b.sync("core").Drains)
+	require.Equal(t, []string{"synced core 0"}, b.told(since))
+	require.Equal(t, "linked", b.link("hist/moved"))
+	require.Equal(t, "", b.link("hist/dropped"))
+}
+
 func TestS3_AnEmptyFirstSyncEndsPendingLinks(t *testing.T) {
 	claim(t, "3.parent.pending")
 	b := newBed(t)

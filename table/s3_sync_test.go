@@ -43,6 +43,9 @@ func TestS3_TheCurrentLaunchTakesAuthorityFromAnOlderOnes(t *testing.T) {
 	require.Equal(t, CodeSyncStale, refused.Code, "its generation is the new baseline")
 	_, refused = b.tryApply(newer, 2)
 	require.Nil(t, refused)
+	b.leave("core")
+	_, refused = b.tryApply(newer, 3)
+	require.Nil(t, refused, "the older connection's close frees nothing")
 }
 
 func TestS3_ACandidateNeverTakesAuthority(t *testing.T) {

@@ -70,6 +70,10 @@ func (t *Table) Incarnation() string { return t.incarnation }
 func (t *Table) Synced(owner string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	return t.syncedLocked(owner)
+}
+
+func (t *Table) syncedLocked(owner string) bool {
 	o := t.owners[owner]
 	return o != nil && o.synced
 }
