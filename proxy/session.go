@@ -168,8 +168,8 @@ func (d direction) String() string {
 	return "from the router"
 }
 
-// judge says the fate of a frame from its header. It never writes, so that what
-// the lane has not yet handed over stays in front.
+// judge says the fate of a frame from its header. It never writes in the frame's
+// own direction, so that what the lane has not yet handed over stays in front.
 func (s *Session) judge(l *lane, h wire.Header) fate {
 	if l.waits(h) {
 		return hold
