@@ -18,7 +18,7 @@ func newRoot() *cobra.Command {
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usageError{fmt.Errorf("%w: see %s --help", err, c.CommandPath())}
 	})
-	root.AddCommand(newRun(), newExec(), newCheck(), newDemo(), newVersion(),
+	root.AddCommand(newRun(), newExec(), newCheck(), newDemo(), newLedger(), newVersion(),
 		newStatus(), newScopes(), newRoutes(), newLaunches(), newRefusals(), newExplain(), newDrain(), newWait())
 	for _, c := range append(root.Commands(), root) {
 		c.Args = usageArgs(c.Args)

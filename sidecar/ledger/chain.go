@@ -7,6 +7,15 @@ import (
 	"scopeward/table"
 )
 
+// Prefix is a prefix_sha256 in a report.
+type Prefix table.Digest
+
+// String is the prefix in lowercase hexadecimal.
+func (p Prefix) String() string { return table.Digest(p).String() }
+
+// MarshalText is String.
+func (p Prefix) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+
 // chained is the prefix of an entry that follows the one with prefix previous.
 // The encoding is the package comment's: no two different inputs share one.
 func chained(previous, record table.Digest, id table.ScopeID) table.Digest {

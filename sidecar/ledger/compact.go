@@ -7,17 +7,15 @@ import (
 	"path/filepath"
 
 	"go.etcd.io/bbolt"
-
-	"scopeward/table"
 )
 
 // CompactReport is what a compaction did.
 type CompactReport struct {
-	Records uint64 // records taken from entries that stay
-	Entries uint64 // entries taken from the chain's beginning
-	Bytes   int64  // by how much the file shrank
-	Head    uint64 // as it was: the last entry and its prefix stay
-	Prefix  table.Digest
+	Records uint64 `json:"records"` // records taken from entries that stay
+	Entries uint64 `json:"entries"` // entries taken from the chain's beginning
+	Bytes   int64  `json:"bytes"`   // by how much the file shrank
+	Head    uint64 `json:"head"`    // as it was: the last entry and its prefix stay
+	Prefix  Prefix `json:"prefix_sha256"`
 }
 
 // Compact takes from the ledger at path what no longer says what is granted:
@@ -93,13 +91,13 @@ func (r *CompactReport) copy(from, to *bbolt.Tx, before int64) error {
 	}
 	scopes, entries := from.Bucket(bucketScopes), to.Bucket(bucketEntries)
 	entries.FillPercent = 1
-	r.Head, r.Prefix = start.number, start.prefix
+	r.Head, r.Prefix = start.number, Prefix(start.prefix)
 	if err := from.Bucket(bucketEntries).ForEach(func(k, raw []byte) error {
 		e, err := parseEntry(raw)
 		if err != nil {
 			return err
 		}
-		r.Head, r.Prefix = e.Number, e.PrefixSHA256
+		r.Head, r.Prefix = e.Number, Prefix(e.PrefixSHA256)
 		key := scopeKey(e.ID)
 		l, known := parseLast(scopes.Get(key[:]))
 		stays := e.CreatedAt >= before || known && l.number == e.Number && !e.Ended()

@@ -195,7 +195,7 @@ func TestImportIntoAnEmptyLedgerGivesTheForeignPrefix(t *testing.T) {
 	path := newRigPath(t)
 	_, err := Import(path, strings.NewReader(f.String()), began)
 	require.NoError(t, err)
-	require.Equal(t, f.prefix, verified(t, path).Prefix)
+	require.Equal(t, Prefix(f.prefix), verified(t, path).Prefix)
 	for i, e := range entriesOf(t, path) {
 		require.Equal(t, &Origin{Number: uint64(i + 1), CreatedAt: began - 1000, Reason: Created, PrefixSHA256: e.PrefixSHA256}, e.Origin)
 	}

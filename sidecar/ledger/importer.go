@@ -17,11 +17,11 @@ const maxLine = 32 << 20
 
 // ImportReport is what an import did.
 type ImportReport struct {
-	Entries  uint64
-	Ends     uint64
-	Unsorted uint64 // will be re-keyed when their scopes are next accepted unchanged
-	Changed  uint64 // have a hash that is not of their record
-	Head     uint64 // number of the last entry after it
+	Entries  uint64 `json:"entries"`
+	Ends     uint64 `json:"ends"`
+	Unsorted uint64 `json:"unsorted"` // will be re-keyed when their scopes are next accepted unchanged
+	Changed  uint64 `json:"changed"`  // have a hash that is not of their record
+	Head     uint64 `json:"head"`     // number of the last entry after it
 }
 
 // Import appends the entries that r holds, one JSON object a line in the form of

@@ -10,9 +10,9 @@ import (
 // by hand: prefix_sha256 of each entry follows from the prefix before it, and the
 // chain from there to the head was checked.
 type Proof struct {
-	ID     table.ScopeID
-	Steps  []Step // in order; none: nothing is known of the session
-	Report *Report
+	ID     table.ScopeID `json:"-"`
+	Steps  []*Step       `json:"steps"` // in order; none: nothing is known of the session
+	Report *Report       `json:"report"`
 }
 
 // Step is one entry and the prefix that it follows.
@@ -27,7 +27,7 @@ func (v *View) Prove(id table.ScopeID) (*Proof, error) {
 	return p, v.read(func(tx *bbolt.Tx) error {
 		return p.Report.verify(tx, func(e *Entry, previous table.Digest) {
 			if e.ID == id {
-				p.Steps = append(p.Steps, Step{*e, previous})
+				p.Steps = append(p.Steps, &Step{*e, previous})
 			}
 		})
 	})

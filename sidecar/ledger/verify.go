@@ -14,23 +14,23 @@ const maxProblems = 100
 
 // Report is what a verification found.
 type Report struct {
-	Entries   uint64 // all that are there
-	First     uint64 // number of the first, 0 for none
-	Head      uint64 // number of the last one ever appended
-	Prefix    table.Digest
-	Contents  uint64 // entries with a record
-	Ends      uint64
-	Compacted uint64 // entries whose record was taken
-	Unsorted  uint64 // imported, hashed in the order that they recorded
-	Changed   uint64 // imported, with a hash that is not of their record
-	Problems  uint64
-	Listed    []Problem // the first of them
+	Entries   uint64    `json:"entries"` // all that are there
+	First     uint64    `json:"first"`   // number of the first, 0 for none
+	Head      uint64    `json:"head"`    // number of the last one ever appended
+	Prefix    Prefix    `json:"prefix_sha256"`
+	Contents  uint64    `json:"contents"` // entries with a record
+	Ends      uint64    `json:"ends"`
+	Compacted uint64    `json:"compacted"` // entries whose record was taken
+	Unsorted  uint64    `json:"unsorted"`  // imported, hashed in the order that they recorded
+	Changed   uint64    `json:"changed"`   // imported, with a hash that is not of their record
+	Problems  uint64    `json:"problems"`
+	Listed    []Problem `json:"listed"` // the first of them
 }
 
 // Problem is what is wrong with one entry.
 type Problem struct {
-	Number uint64 // 0: not of one entry
-	What   string
+	Number uint64 `json:"number"` // 0: not of one entry
+	What   string `json:"what"`
 }
 
 // Sound says whether nothing is wrong: the chain holds from its beginning to its
@@ -89,7 +89,7 @@ func (r *Report) verify(tx *bbolt.Tx, visit func(e *Entry, previous table.Digest
 	}); err != nil {
 		return err
 	}
-	r.Head, r.Prefix = at.number, at.prefix
+	r.Head, r.Prefix = at.number, Prefix(at.prefix)
 	return r.verifyLast(tx, start)
 }
 
