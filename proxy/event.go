@@ -80,6 +80,6 @@ func (s *Session) Handle(e Event) {
 	case infoEvent:
 		e.tell(s.info())
 	case cutEvent:
-		s.cut(e.reason)
+		s.End(e.reason) // whoever asked for it knows
 	}
 }

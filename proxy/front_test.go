@@ -40,6 +40,7 @@ func (f *stubFacts) Closed(id ConnID) {
 	}
 }
 func (f *stubFacts) Registered(ConnID, string, string) {}
+func (f *stubFacts) Severed(ConnID)                    {}
 func (f *stubFacts) Unregistered(ConnID)               {}
 func (f *stubFacts) Record(Decision)                   {}
 func (f *stubFacts) Ask(q Question, reply func(Answer)) {

@@ -230,11 +230,10 @@ func (l *Loop) runTimers() {
 		case now.Before(p.due):
 			kept = append(kept, p)
 		default:
-			reason := "its peer did not take a Goodbye in time"
-			if p.linger {
-				reason = p.session.reason
+			if !p.linger {
+				p.session.cut("its peer did not take a Goodbye in time")
 			}
-			l.drop(p, reason)
+			l.drop(p, p.session.reason)
 		}
 	}
 	l.timers = kept

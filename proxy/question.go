@@ -22,6 +22,9 @@ type Launches interface {
 	// Registered says that the router accepted a Hello. The nonce is a secret,
 	// "" when none was presented.
 	Registered(id ConnID, moduleID, nonce string)
+	// Severed says that the registration is about to end by our own act, though
+	// neither side meant to leave: its module may have to be started again.
+	Severed(id ConnID)
 	// Unregistered says that the registration ended: by a Goodbye on channel 0
 	// or with its connection.
 	Unregistered(id ConnID)

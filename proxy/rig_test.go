@@ -42,6 +42,7 @@ type fakeLaunches struct {
 }
 
 func (f *fakeLaunches) Registered(ConnID, string, string) {}
+func (f *fakeLaunches) Severed(ConnID)                    {}
 func (f *fakeLaunches) Unregistered(ConnID)               {}
 
 func (f *fakeLaunches) Ask(q Question, reply func(Answer)) {

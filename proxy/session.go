@@ -155,11 +155,16 @@ func (s *Session) refuse(d direction, corr uint64, code, message string) {
 // malformed ends the session over a header that no reader can get past: the
 // frames behind it can't be found.
 func (s *Session) malformed(l *lane, err error) {
-	s.cut(fmt.Sprintf("malformed frame %s: %v", l.dir, err))
+	s.End(fmt.Sprintf("malformed frame %s: %v", l.dir, err))
 }
 
-// cut ends the session; the driver closes both connections.
-func (s *Session) cut(reason string) { s.End(reason) }
+// cut ends the session by our own act; the driver closes both connections.
+func (s *Session) cut(reason string) {
+	if s.role == registered && !s.ended {
+		s.world.launches.Severed(s.id)
+	}
+	s.End(reason)
+}
 
 func (d direction) String() string {
 	if d == toRouter {

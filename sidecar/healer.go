@@ -41,6 +41,7 @@ type healer struct {
 	path    string // of the state file; "" keeps and heals nothing
 	log     *zap.Logger
 	changed chan struct{} // one token: the file is behind
+	cut     chan struct{} // one token: a module was cut off by us
 
 	mu    sync.Mutex
 	ids   map[string]struct{}
@@ -57,7 +58,7 @@ const stateVersion = 1
 
 func newHealer(path string, log *zap.Logger) *healer {
 	return &healer{
-		path: path, log: log, changed: make(chan struct{}, 1),
+		path: path, log: log, changed: make(chan struct{}, 1), cut: make(chan struct{}, 1),
 		ids: map[string]struct{}{}, conns: map[proxy.ConnID]string{},
 	}
 }
@@ -173,6 +174,21 @@ func (h *healer) unregistered(id proxy.ConnID) {
 	h.touchLocked()
 }
 
+// severed notes that a registration ends now by our own act while we go on: its
+// module is looked after.
+func (h *healer) severed(id proxy.ConnID) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if _, ok := h.conns[id]; !ok {
+		return
+	}
+	delete(h.conns, id)
+	select {
+	case h.cut <- struct{}{}:
+	default:
+	}
+}
+
 // hold says that every registration ends now by our own act: the ids stay.
 func (h *healer) hold() {
 	h.mu.Lock()
@@ -195,11 +211,22 @@ func (h *healer) wanted(moduleID string) bool {
 	return true
 }
 
-// heal looks after stopped modules for a while.
+// heal looks after stopped modules until ctx ends: for a while after the router's
+// return, and again after each cut of ours.
 func (h *healer) heal(ctx context.Context, link *router.Link) {
-	if h.path == "" {
-		return
+	for {
+		if h.path != "" {
+			h.watch(ctx, link)
+		}
+		select {
+		case <-h.cut:
+		case <-ctx.Done():
+			return
+		}
 	}
+}
+
+func (h *healer) watch(ctx context.Context, link *router.Link) {
 	ctx, cancel := context.WithTimeout(ctx, healFor)
 	defer cancel()
 	tick := time.NewTicker(healEvery)
@@ -209,8 +236,6 @@ func (h *healer) heal(ctx context.Context, link *router.Link) {
 		h.look(ctx, link, tried)
 		select {
 		case <-tick.C:
-		case <-link.Done():
-			return
 		case <-ctx.Done():
 			return
 		}

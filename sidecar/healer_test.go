@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"scopeward/proxy"
 	"scopeward/proxy/routertest"
 )
 
@@ -119,4 +120,26 @@ func TestABrokenHealStateCostsNoMoreThanItself(t *testing.T) {
 		require.False(t, h.any())
 		require.Equal(t, 1, r.said("the heal state is not read; modules that we stopped stay stopped"), content)
 	}
+}
+
+// A cut of ours leaves a module stopped as our end does, though we go on.
+func TestAModuleThatWeCutOffIsRestarted(t *testing.T) {
+	r := newRig(t)
+	router, s := r.startBoth("m")
+	l := router.Launch("m")
+	m := routertest.DialModule(t, r.front)
+	m.Hello("m", routertest.Nonce(l))
+	r.remembered(`{"version":1,"modules":["m"]}`)
+	var conn proxy.ConnID
+	s.healer.mu.Lock()
+	for conn = range s.healer.conns {
+	}
+	s.healer.mu.Unlock()
+
+	registrar{s.launches, s.healer}.Severed(conn) // as the proxy says before it ends one
+	m.Close()
+	m.Ended()
+	router.Exit(l, 0)
+	require.True(t, relaunched(t, router, l))
+	r.remembered(`{"version":1,"modules":["m"]}`)
 }

@@ -200,24 +200,31 @@ func (k *keeper) attend(ctx context.Context, link *router.Link) error {
 		return k.attachFailed(ctx, err)
 	}
 	defer k.detach()
-	healing, stopHealing := context.WithCancel(ctx)
-	var healed sync.WaitGroup
-	defer healed.Wait()
-	defer stopHealing()
-	healed.Go(func() { k.healer.heal(healing, link) })
 	for {
-		select {
-		case <-link.Done():
-			again := k.again(ctx, link)
-			if again == nil {
-				return nil
-			}
-			link.Close()
-			link = again
-		case <-ctx.Done():
+		k.stay(ctx, link)
+		if ctx.Err() != nil {
 			return nil
 		}
+		again := k.again(ctx, link)
+		if again == nil {
+			return nil
+		}
+		link.Close()
+		link = again
 	}
+}
+
+// stay heals while the link holds, and returns at its end.
+func (k *keeper) stay(ctx context.Context, link *router.Link) {
+	healing, cancel := context.WithCancel(ctx)
+	var healed sync.WaitGroup
+	healed.Go(func() { k.healer.heal(healing, link) })
+	select {
+	case <-link.Done():
+	case <-ctx.Done():
+	}
+	cancel()
+	healed.Wait()
 }
 
 // attachFailed tells an error of ours, which ends the sidecar, from the router's

@@ -17,6 +17,8 @@ func (r registrar) Registered(id proxy.ConnID, moduleID, nonce string) {
 	r.healer.registered(id, moduleID)
 }
 
+func (r registrar) Severed(id proxy.ConnID) { r.healer.severed(id) }
+
 func (r registrar) Unregistered(id proxy.ConnID) {
 	r.Table.Unregistered(id)
 	r.healer.unregistered(id)
