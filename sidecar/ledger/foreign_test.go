@@ -22,8 +22,10 @@ type foreignLog struct {
 // add records a head's record with one order of its carriers and hashes it with
 // another.
 func (f *foreignLog) add(ref string, recorded, hashed []string) {
-	f.line(scope("core", ref, 1), Created, 0, foreignRecord(ref, recorded), sha256.Sum256([]byte(foreignRecord(ref, hashed))))
+	f.line(scope("core", ref, 1), Created, 0, foreignRecord(ref, recorded), digestOf(foreignRecord(ref, hashed)))
 }
+
+func digestOf(raw string) table.Digest { return sha256.Sum256([]byte(raw)) }
 
 func (f *foreignLog) end(ref string, c table.Cause) {
 	f.line(scope("core", ref, 1), Ended, c, "", endDigest(scope("core", ref, 1), c))
