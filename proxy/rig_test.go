@@ -38,11 +38,12 @@ type fakeLaunches struct {
 	hello      Answer
 	waiting    bool
 	asked      []Question
+	severed    []ConnID
 	replies    []func()
 }
 
 func (f *fakeLaunches) Registered(ConnID, string, string) {}
-func (f *fakeLaunches) Severed(ConnID)                    {}
+func (f *fakeLaunches) Severed(id ConnID)                 { f.severed = append(f.severed, id) }
 func (f *fakeLaunches) Unregistered(ConnID)               {}
 
 func (f *fakeLaunches) Ask(q Question, reply func(Answer)) {
