@@ -72,7 +72,7 @@ func (b *batch) createLocked(o *owner, rec *Record, link ParentState) *scope {
 // updateLocked gives a live session another content at the same epoch. A link of
 // 0 keeps the link's state.
 func (b *batch) updateLocked(s *scope, rec *Record, link ParentState) {
-	before, stateBefore := s.Record, s.ParentState
+	before := s.Record
 	if link == 0 && rec.Parent != nil {
 		s.Record = rec
 	} else {
@@ -82,7 +82,7 @@ func (b *batch) updateLocked(s *scope, rec *Record, link ParentState) {
 	}
 	b.t.bumpLocked(s)
 	b.drainChangeLocked(s, before)
-	if stateBefore != s.ParentState || !before.sameParent(rec) ||
+	if !before.sameParent(rec) ||
 		!before.Carriers.Equal(rec.Carriers) ||
 		!before.Attributes.sameIdentity(rec.Attributes) ||
 		before.Attributes.Delegates != rec.Attributes.Delegates {

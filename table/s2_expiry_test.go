@@ -175,12 +175,12 @@ func TestS2_WithItsTombstoneLostAnEpochIsJudgedByItsDeadlineOnly(t *testing.T) {
 func TestS2_TheTombstoneBoundHoldsWithinOneSweep(t *testing.T) {
 	claim(t, "2.bound.tombstones")
 	b := newLimitedBed(t, Limits{Tombstones: 2})
-	b.sync("core", due("a@1", 10), due("b@1", 10), due("c@1", 10), "x@1")
-	b.apply("core", "end x@1")
+	b.sync("core", due("a@1", 10), due("b@1", 10), due("c@1", 10), "x@1", "y@5")
+	b.apply("core", "end x@1", "end y@5")
 	b.now = start + 10
-	// The sweep of this call forgets x@1 and then a@1, the first it ended.
-	a := b.apply("core", "x@1", "a@1", "b@1", "c@1")
-	require.Equal(t, []string{"created", "created", "scope_expired", "scope_expired"}, outcomesOf(a))
+	// The sweep of this call forgets x@1, y@5 and then a@1, the first it ended.
+	a := b.apply("core", "x@1", "y@4", "a@1", "b@1", "c@1")
+	require.Equal(t, []string{"created", "created", "created", "scope_expired", "scope_expired"}, outcomesOf(a))
 	require.Equal(t, []string{"a@1", "b@1", "c@1"}, endedRefs(a))
 }
 

@@ -157,6 +157,19 @@ func TestS3_ACycleIsRefused(t *testing.T) {
 		b.apply("core", "m@2 parent=core/r@1")
 		require.Equal(t, "updated", outcome(b.apply("core", "r@1 parent=core/x@1")))
 	})
+	t.Run("nor does a new session hang on what hung on its old one", func(t *testing.T) {
+		b := newBed(t)
+		b.sync("core", "a@1", "k@1 parent=core/a@1")
+		require.Equal(t, "scope_parent_not_permitted", outcome(b.apply("core", "a@2 parent=core/k@1")))
+	})
+	t.Run("settling judges it too", func(t *testing.T) {
+		b := newBed(t)
+		b.sync("hist", "k@1 child=a")
+		b.sync("a", "y@1 parent=hist/k@1 child=c")
+		b.apply("hist", "k@2 parent=c/x@1")
+		require.Equal(t, "created", outcome(b.sync("c", "x@1 parent=a/y@1 child=hist")))
+		require.Equal(t, "ended", b.link("hist/k"))
+	})
 	t.Run("one that a refusal brings back is found", func(t *testing.T) {
 		b := newBed(t)
 		b.sync("core", "j@1", "c@1 parent=core/j@1", "m@1 parent=core/c@1")
