@@ -135,7 +135,7 @@ type event struct {
 }
 
 func goTest(ctx context.Context, in, run string, args ...string) (results, error) {
-	args = append([]string{"test", "-json", "-count=1", "-vet=off", "-short", "-timeout=60s", "-run", run}, args...)
+	args = append([]string{"test", "-json", "-count=1", "-vet=off", "-gcflags=-N -l", "-short", "-timeout=60s", "-run", run}, args...)
 	args = append(args, "./"+filepath.ToSlash(in))
 	if usesRapid(in) {
 		args = append(args, "-rapid.nofailfile") // it would leave one in the tree
