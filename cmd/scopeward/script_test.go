@@ -26,6 +26,7 @@ func TestMain(m *testing.M) {
 		"scopeward":  main,
 		"stubrouter": stubRouter,
 		"module":     module,
+		"story":      story,
 	})
 }
 

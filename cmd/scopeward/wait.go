@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -87,14 +86,10 @@ func (w *waiting) missing(ctx context.Context, client *api.Client) (string, erro
 	case w.until == "live" && h.Live, h.Ready:
 		return "", nil
 	}
-	var missing []string
 	for _, s := range h.Steps {
 		if s.State == "failed" || s.State == "absent" && s.Name != "attribute" {
-			missing = append(missing, s.Name+": "+s.Detail)
+			return s.Name + ": " + s.Detail, nil
 		}
 	}
-	if len(missing) == 0 {
-		return "the sidecar is not ready", nil
-	}
-	return strings.Join(missing, "; "), nil
+	return "its connection file is not published", nil
 }
