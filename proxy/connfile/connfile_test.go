@@ -124,7 +124,11 @@ func TestPublishRefusesAFolderThatOthersMayWrite(t *testing.T) {
 	require.NoError(t, os.Chmod(open, 0o777))
 	link := filepath.Join(t.TempDir(), "link")
 	require.NoError(t, os.Symlink(filepath.Dir(path), link))
-	require.ErrorIs(t, Publish(filepath.Join(link, Name), testFile()), ErrInsecure)
+	err = Publish(filepath.Join(link, Name), testFile())
+	require.ErrorIs(t, err, ErrInsecure)
+	require.ErrorContains(t, err, open)
+	require.NoError(t, os.Chmod(open, 0o700))
+	mustPublish(t, filepath.Join(link, Name), testFile())
 }
 
 func requireOneLine(t *testing.T, err error) {

@@ -142,7 +142,8 @@ func (m *message) text(name string) (string, error) {
 	return s, nil
 }
 
-// parseBytes reads a JSON array of exactly len(dst) numbers from 0 to 255.
+// parseBytes reads a JSON array of exactly len(dst) numbers from 0 to 255. v is
+// one value: nothing stands behind its bracket.
 func parseBytes(v []byte, dst []byte) bool {
 	c := cursor(v)
 	if !c.take('[') {
@@ -158,7 +159,7 @@ func parseBytes(v []byte, dst []byte) bool {
 		}
 		dst[i] = n
 	}
-	return c.take(']') && len(c) == 0
+	return c.take(']')
 }
 
 // cursor is what is left of an array.

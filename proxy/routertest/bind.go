@@ -170,12 +170,6 @@ func (r *Router) commit(p *pending) {
 		return
 	}
 	ep := p.endpoint
-	if ep.superseded {
-		p.client.out.push(wire.AppendError(nil, wire.ControlChannel, 0, p.corr,
-			*refusal("module_reloading", "module_id %q is reloading", ep.id)))
-		p.abandon()
-		return
-	}
 	delete(r.breakers, ep.id)
 	rt := newRoute(p)
 	p.client.routes[p.channel] = rt

@@ -63,16 +63,15 @@ type requirement struct {
 // endpoint is where one registration's binds and routes go. Channels, epochs
 // and corrs begin anew with each.
 type endpoint struct {
-	conn       *conn
-	id         string
-	routes     map[uint16]*route
-	reserved   map[uint16]*pending
-	slots      slots
-	pending    map[uint64]*pending // by corr
-	nextCorr   uint64
-	draining   string // the reason, "" while it serves
-	superseded bool   // a swap promoted another over it
-	quiet      func() // called when a drain has nothing left in flight
+	conn     *conn
+	id       string
+	routes   map[uint16]*route
+	reserved map[uint16]*pending
+	slots    slots
+	pending  map[uint64]*pending // by corr
+	nextCorr uint64
+	draining string // the reason, "" while it serves
+	quiet    func() // called when a drain has nothing left in flight
 }
 
 func newEndpoint(c *conn, id string) *endpoint {

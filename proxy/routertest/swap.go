@@ -163,9 +163,6 @@ func (s *swap) cutover(r *Router) {
 	s.timer.Stop()
 	s.cut, s.reg = true, nil
 	old := r.endpoints[id]
-	if old != nil {
-		old.superseded = true
-	}
 	r.endpoints[id] = reg.endpoint
 	r.registry[id] = reg
 	r.generation++
