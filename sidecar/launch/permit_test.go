@@ -295,3 +295,20 @@ func TestAQuestionUnderWayEndsWithTheSpan(t *testing.T) {
 		require.False(t, (<-answered).Current)
 	})
 }
+
+// A launch's own process, verified once, is answered on the spot: its opens wait
+// for nobody.
+func TestAVerifiedProcessIsAnsweredAtOnce(t *testing.T) {
+	guarded(t, config.AttributionEnforce, func(h *theft) {
+		require.Zero(h.t, h.identity(1, "m", "right"))
+		answered := false
+		h.Ask(proxy.Question{Kind: proxy.AskIdentity, Conn: 1, ModuleID: "m", Nonce: "right"}, func(a proxy.Answer) {
+			answered = a == proxy.Answer{}
+		})
+		require.True(h.t, answered)
+		require.Equal(h.t, 1, h.router.probes)
+		h.router.exit("m", 1, 100)
+		synctest.Wait()
+		require.Equal(h.t, wire.CodeBadConsumerIdentity, h.identity(1, "m", "right").Code, "it ends with the launch")
+	})
+}

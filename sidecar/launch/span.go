@@ -157,6 +157,10 @@ func (s *span) answer(q proxy.Question, reply func(proxy.Answer)) {
 			return
 		}
 		p := s.t.Peer(q.Conn)
+		if s.pinnedTo(q.ModuleID, q.Nonce, p) {
+			reply(proxy.Answer{})
+			return
+		}
 		if s.t.p.Mode == config.AttributionObserve {
 			reply(proxy.Answer{})
 			s.job(func() { s.permit(q, p) })
