@@ -5,13 +5,10 @@ import (
 	"errors"
 	"io/fs"
 	"maps"
-	"os"
 	"slices"
 	"sync"
 	"time"
 
-	"github.com/go-json-experiment/json"
-	"github.com/google/renameio/v2"
 	"go.uber.org/zap"
 
 	"scopeward/proxy"
@@ -29,8 +26,6 @@ const (
 	// healTries is how often one module is restarted in that time: one that ends by
 	// itself again and again is left alone.
 	healTries = 3
-	// healFileLimit is the largest state file that is read, in bytes.
-	healFileLimit = 1 << 20
 )
 
 // healer restarts the modules that our own end has stopped. A module whose
@@ -47,14 +42,6 @@ type healer struct {
 	ids   map[string]struct{}
 	conns map[proxy.ConnID]string // live registrations
 }
-
-// state is the file. Modules are a set: sorted.
-type state struct {
-	Version int      `json:"version"`
-	Modules []string `json:"modules"`
-}
-
-const stateVersion = 1
 
 func newHealer(path string, log *zap.Logger) *healer {
 	return &healer{
@@ -83,28 +70,6 @@ func (h *healer) load() {
 	}
 }
 
-func readState(path string) (state, error) {
-	var s state
-	info, err := os.Stat(path)
-	if err != nil {
-		return s, err
-	}
-	if info.Size() > healFileLimit {
-		return s, errors.New("it is over 1 MiB")
-	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return s, err
-	}
-	if err := json.Unmarshal(data, &s, json.RejectUnknownMembers(true)); err != nil {
-		return s, errors.New("it is not a heal state")
-	}
-	if s.Version != stateVersion {
-		return s, errors.New("it is of another version")
-	}
-	return s, nil
-}
-
 // run keeps the file up to date until ctx ends, and once more then.
 func (h *healer) run(ctx context.Context) {
 	for {
@@ -126,11 +91,7 @@ func (h *healer) save() {
 	h.mu.Lock()
 	s := state{Version: stateVersion, Modules: slices.Sorted(maps.Keys(h.ids))}
 	h.mu.Unlock()
-	data, err := json.Marshal(s)
-	if err == nil {
-		err = renameio.WriteFile(h.path, append(data, '\n'), 0o600, renameio.WithStaticPermissions(0o600))
-	}
-	if err != nil {
+	if err := s.write(h.path); err != nil {
 		h.log.Warn("the heal state is not written; a restart of ours would leave modules stopped", zap.String("path", h.path), zap.Error(err))
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"sync"
 	"syscall"
 	"time"
@@ -158,7 +159,7 @@ func (s *Sidecar) build() error {
 		healer: s.healer, attribution: s.attribution,
 		file: connfile.File{
 			Endpoints: []connfile.Endpoint{{Host: addr.IP.String(), Port: uint16(addr.Port)}},
-			Key:       id.key, DaemonID: id.daemonID, PID: self(),
+			Key:       id.key, DaemonID: id.daemonID, PID: uint32(os.Getpid()),
 		},
 	}
 	return nil

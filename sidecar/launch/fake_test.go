@@ -35,7 +35,6 @@ type fakeRouter struct {
 	takes    time.Duration // one probe or list
 	events   []router.Event
 	subs     []*fakeFeed
-	refusal  error  // of the next subscription
 	broken   bool   // the link is gone
 	dropped  uint64 // events up to here are no longer retained
 	snaps    int
