@@ -124,10 +124,10 @@ func (w *World) Sweep() {
 // report records each expiry and each drained route.
 func (w *World) report(expired []table.Expiry, drains []table.Drain) {
 	for _, e := range expired {
-		w.recorder.Record(Decision{Kind: Expired, AtMS: w.now(), Scope: e.ID, Deadline: int64(e.Deadline), Routes: e.Routes, Rule: "2 expiry"})
+		w.recorder.Record(Decision{Kind: Expired, AtMS: w.now(), Scope: e.ID, Deadline: int64(e.Deadline), Routes: e.Routes, Rule: "2 expiry", Digest: e.Digest})
 	}
 	for _, d := range drains {
-		w.recorder.Record(Decision{Kind: Drained, AtMS: w.now(), Conn: d.Opener.Conn, Scope: d.Scope, Target: d.Module, Rule: "5a drain", Code: d.Reason.String(), Routes: 1})
+		w.recorder.Record(Decision{Kind: Drained, AtMS: w.now(), Conn: d.Opener.Conn, Principal: d.Principal, Scope: d.Scope, Target: d.Module, Rule: "5a drain", Code: d.Reason.String(), Routes: 1, Digest: d.Digest})
 	}
 }
 

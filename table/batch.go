@@ -34,7 +34,7 @@ func (b *batch) sweepLocked(passed []*scope) []Expiry {
 	var expired []Expiry
 	for _, s := range passed {
 		n := b.endLocked(s, CauseExpired)
-		expired = append(expired, Expiry{ID: s.ID, Deadline: *s.Record.ExpiresAtMS, Routes: n})
+		expired = append(expired, Expiry{ID: s.ID, Deadline: *s.Record.ExpiresAtMS, Routes: n, Digest: s.Record.Digest()})
 	}
 	return expired
 }

@@ -38,11 +38,13 @@ func (r Reason) String() string {
 // Drain is one live route that must close. The table has taken it out already:
 // releasing it again does nothing.
 type Drain struct {
-	Route  RouteID
-	Opener Peer
-	Module string // the target's module id
-	Scope  ScopeID
-	Reason Reason
+	Route     RouteID
+	Opener    Peer
+	Principal Principal // the opener's
+	Module    string    // the target's module id
+	Scope     ScopeID
+	Digest    Digest // of the scope's record, as it is now
+	Reason    Reason
 }
 
 // drainAllLocked drains every live route of s and counts them. A bind in flight
@@ -87,7 +89,10 @@ func (b *batch) takeDrainsLocked() []Drain {
 	slices.SortFunc(b.draining, func(r, s *route) int { return cmp.Compare(r.id, s.id) })
 	drains := make([]Drain, len(b.draining))
 	for i, r := range b.draining {
-		drains[i] = Drain{Route: r.id, Opener: r.Opener, Module: r.Module, Scope: r.scope.ID, Reason: r.reason}
+		drains[i] = Drain{
+			Route: r.id, Opener: r.Opener, Principal: r.Principal, Module: r.Module,
+			Scope: r.scope.ID, Digest: r.scope.Record.Digest(), Reason: r.reason,
+		}
 		b.t.removeRouteLocked(r)
 	}
 	return drains

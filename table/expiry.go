@@ -11,6 +11,7 @@ type Expiry struct {
 	ID       ScopeID
 	Deadline uint64 // Unix milliseconds
 	Routes   int    // live routes closed for it
+	Digest   Digest // of its record
 }
 
 // deadlines are the sessions of an owner that have one, the earliest first.
