@@ -128,9 +128,9 @@ func (s *span) exited(moduleID string, generation uint64, pid uint32) {
 		}
 	}
 	if dead != nil {
-		for nonce, p := range m.pinned {
+		for print, p := range m.pinned {
 			if p.Same(dead.seen) {
-				delete(m.pinned, nonce)
+				delete(m.pinned, print)
 			}
 		}
 	}

@@ -223,7 +223,7 @@ func (s *span) pinnedTo(moduleID, nonce string, root Process) bool {
 	if m == nil || nonce == "" {
 		return false
 	}
-	pinned, ok := m.pinned[nonce]
+	pinned, ok := m.pinned[fingerprintOf(nonce)]
 	return ok && pinned.Same(root)
 }
 
@@ -233,10 +233,10 @@ func (s *span) pin(moduleID, nonce string, root Process) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m := s.moduleLocked(moduleID)
-	if pinned, ok := m.pinned[nonce]; ok && !pinned.Same(root) {
+	if pinned, ok := m.pinned[fingerprintOf(nonce)]; ok && !pinned.Same(root) {
 		return false
 	}
-	m.pinned[nonce] = root
+	m.pinned[fingerprintOf(nonce)] = root
 	return true
 }
 

@@ -86,8 +86,8 @@ func (s *span) moduleLocked(id string) *module {
 			id:     id,
 			turn:   make(chan struct{}, 1),
 			live:   map[uint64]*process{},
-			minted: map[string]table.Launch{},
-			pinned: map[string]Process{},
+			minted: map[fingerprint]table.Launch{},
+			pinned: map[fingerprint]Process{},
 		}
 		m.turn <- struct{}{}
 		s.modules[id] = m
@@ -106,7 +106,7 @@ func (s *span) add(id proxy.ConnID, moduleID, nonce string) {
 	s.mu.Lock()
 	s.removeLocked(id)
 	m := s.moduleLocked(moduleID)
-	r := &registration{conn: id, nonce: nonce, module: m}
+	r := &registration{conn: id, nonce: nonce, print: fingerprintOf(nonce), module: m}
 	m.regs = append(m.regs, r)
 	s.regs[id] = r
 	s.mu.Unlock()

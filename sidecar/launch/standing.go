@@ -166,10 +166,10 @@ func (s *span) place(r *registration) {
 		return
 	}
 	if !s.feed {
-		if m.minted[r.nonce] == 0 {
-			m.minted[r.nonce] = s.mintLocked()
+		if m.minted[r.print] == 0 {
+			m.minted[r.print] = s.mintLocked()
 		}
-		r.launch = m.minted[r.nonce]
+		r.launch = m.minted[r.print]
 		return
 	}
 	switch {
@@ -187,7 +187,7 @@ func (m *module) takenLocked(r *registration) bool {
 		if o == r {
 			return false
 		}
-		if o.nonce == r.nonce || !o.open() {
+		if o.print == r.print || !o.open() {
 			continue
 		}
 		if o.generation == r.born || o.generation == 0 && o.born == r.born {

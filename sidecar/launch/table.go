@@ -2,6 +2,7 @@ package launch
 
 import (
 	"context"
+	"crypto/sha256"
 	"sync"
 
 	"go.uber.org/zap"
@@ -130,6 +131,7 @@ func (t *Table) Ask(q proxy.Question, reply func(proxy.Answer)) {
 type registration struct {
 	conn   proxy.ConnID
 	nonce  string // secret; "" when none was presented
+	print  fingerprint
 	module *module
 
 	verdict    router.Verdict
@@ -140,6 +142,12 @@ type registration struct {
 	launch     table.Launch
 }
 
+// fingerprint stands for a nonce wherever nonces are compared or kept: what a
+// comparison's time tells of it tells nothing of the nonce.
+type fingerprint [sha256.Size]byte
+
+func fingerprintOf(nonce string) fingerprint { return sha256.Sum256([]byte(nonce)) }
+
 // open reports whether the registration may still be placed.
 func (r *registration) open() bool { return r.nonce != "" && r.verdict != router.Foreign }
 
@@ -149,10 +157,10 @@ type module struct {
 	turn   chan struct{} // one token: the right to ask the router about it
 	newest uint64        // generation of the newest launch, 0 for none
 	live   map[uint64]*process
-	regs   []*registration         // in the order their Hellos were accepted
-	minted map[string]table.Launch // by nonce; routers without a feed
-	pinned map[string]Process      // by nonce: the launch that used it first
-	swap   *Process                // a candidate that attribution let in before the feed named it
+	regs   []*registration              // in the order their Hellos were accepted
+	minted map[fingerprint]table.Launch // by nonce; routers without a feed
+	pinned map[fingerprint]Process      // by nonce: the launch that used it first
+	swap   *Process                     // a candidate that attribution let in before the feed named it
 }
 
 // process is one living launch.
