@@ -122,12 +122,15 @@ func (s *staged) endedLocked(rec *Record) Cause {
 	if c := s.owner.tombstones.cause(rec.Ref, rec.Epoch, s.floor); c != 0 {
 		return c
 	}
-	if s.t.remembered != nil {
-		if c, found := s.t.remembered.Cause(ScopeID{Key{s.owner.principal, rec.Ref}, rec.Epoch}); found {
-			return c
-		}
+	if s.t.remembered == nil {
+		return 0
 	}
-	return 0
+	// The reader has not been told yet of what this call sweeps.
+	if held := s.owner.live[rec.Ref]; held != nil && held.ID.Epoch == rec.Epoch && held.Record.Passed(s.now) {
+		return CauseExpired
+	}
+	c, _ := s.t.remembered.Cause(ScopeID{Key{s.owner.principal, rec.Ref}, rec.Epoch})
+	return c
 }
 
 // lastEpochLocked is the epoch below which the ref may not fall: the live one,

@@ -1,6 +1,9 @@
 package model
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // Claim is who a call comes from.
 type Claim struct {
@@ -99,7 +102,7 @@ func (m *Model) change(c Claim, generation uint64, records []Record, ends []End,
 	refused := make([]string, len(records))
 	for i, r := range records {
 		held, isHeld := o.live[r.Ref]
-		refused[i] = m.judgeRecord(c.Owner, o, r, now, isHeld && after.inUse(held))
+		refused[i] = m.judgeRecord(after, c.Owner, o, r, now, isHeld && after.inUse(held))
 		if refused[i] == "" {
 			next[r.Ref] = r
 		} else if isHeld {
@@ -116,7 +119,7 @@ func (m *Model) change(c Claim, generation uint64, records []Record, ends []End,
 	for _, ref := range sortedKeys(before) {
 		held := before[ref]
 		if r, stays := next[ref]; !stays || r.Epoch != held.record.Epoch {
-			m.bury(&o, held.record, "owner_ended")
+			m.bury(after, c.Owner, &o, held.record, "owner_ended")
 			reply.Ended = append(reply.Ended, End{ref, held.record.Epoch})
 		}
 	}
@@ -166,9 +169,12 @@ func (m *Model) change(c Claim, generation uint64, records []Record, ends []End,
 }
 
 // bury leaves a tombstone and forgets the oldest past the bound (section 2).
-func (m *Model) bury(o *owner, r Record, cause string) {
+func (m *Model) bury(s state, id string, o *owner, r Record, cause string) {
+	s.ended[name(id, r.Ref, r.Epoch)] = cause
 	o.tombstones = append(o.tombstones, tombstone{r.Ref, r.Epoch, cause})
 	if extra := len(o.tombstones) - m.limits.Tombstones; extra > 0 {
 		o.tombstones = slices.Clone(o.tombstones[extra:])
 	}
 }
+
+func name(id, ref string, epoch uint64) string { return fmt.Sprintf("%s/%s@%d", id, ref, epoch) }

@@ -63,7 +63,7 @@ func attributeBytes(attributes map[string]string) int {
 
 // judgeRecord is a record's own checks, in the router's order, but for its
 // parent. o is the owner after the call's sweep.
-func (m *Model) judgeRecord(id string, o owner, r Record, now int64, inUse bool) string {
+func (m *Model) judgeRecord(s state, id string, o owner, r Record, now int64, inUse bool) string {
 	for _, c := range r.Carriers {
 		if c.Targeted && (len(c.Targets) == 0 || len(c.Targets) > maxTargets) {
 			return "scope_carrier_targets_invalid"
@@ -83,11 +83,15 @@ func (m *Model) judgeRecord(id string, o owner, r Record, now int64, inUse bool)
 	case run && flow:
 		return "scope_run_id_with_flow_id"
 	}
+	refusals := map[string]string{"expired": "scope_expired", "owner_ended": "scope_epoch_ended"}
+	if cause, ended := s.ended[name(id, r.Ref, r.Epoch)]; ended && m.Remembers {
+		return refusals[cause]
+	}
 	var highestEnded uint64
 	for _, t := range o.tombstones {
 		if t.ref == r.Ref {
 			if t.epoch == r.Epoch {
-				return map[string]string{"expired": "scope_expired", "owner_ended": "scope_epoch_ended"}[t.cause]
+				return refusals[t.cause]
 			}
 			highestEnded = max(highestEnded, t.epoch)
 		}

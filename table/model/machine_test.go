@@ -39,7 +39,7 @@ func TestTheTableAndTheModelAgree(t *testing.T) {
 	met := map[string]int{}
 	for steps < *wanted && !t.Failed() {
 		rapid.Check(t, func(t *rapid.T) {
-			m := &machine{T: t, pair: newPair(t)}
+			m := &machine{T: t, pair: newPair(t, rapid.Bool().Draw(t, "remembers"))}
 			m.met = met
 			actions := map[string]func(*rapid.T){}
 			actions["crowd"] = func(t *rapid.T) {
@@ -228,7 +228,10 @@ func (m *machine) again(owner string, r model.Record) model.Record {
 	case m.oneIn(20, "lower epoch") && r.Epoch > 0:
 		r.Epoch--
 	}
-	if m.oneIn(15, "other deadline") {
+	switch {
+	case r.Expires != nil && *r.Expires <= uint64(m.now) && m.oneIn(3, "passed, and as if it had none"):
+		r.Expires = nil
+	case m.oneIn(15, "other deadline"):
 		m.deadline(&r)
 	}
 	if m.oneIn(20, "other kind") {

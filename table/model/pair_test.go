@@ -45,6 +45,51 @@ type pair struct {
 	last     uint64         // route
 	met      map[string]int // what the table has answered, and how often
 	reader   reader
+	journal  *journal
+}
+
+// journal keeps what the table tells of its changes, as a ledger does. When it
+// remembers, it answers for ended epochs too.
+type journal struct {
+	notes []string
+	ended map[string]table.Cause
+}
+
+// Note is told of one change under the table's lock.
+func (j *journal) Note(ends []table.End, contents []table.Content) {
+	for _, e := range ends {
+		id := fmt.Sprintf("%s/%s@%d", e.ID.Owner.ModuleID, e.ID.Ref, e.ID.Epoch)
+		j.notes = append(j.notes, id+" "+e.Cause.String())
+		j.ended[id] = e.Cause
+	}
+	for _, c := range contents {
+		j.notes = append(j.notes, fmt.Sprintf("%s/%s@%d %s", c.ID.Owner.ModuleID, c.ID.Ref, c.ID.Epoch, c.Outcome))
+	}
+}
+
+// Cause answers for an epoch that memory may have forgotten.
+func (j *journal) Cause(id table.ScopeID) (table.Cause, bool) {
+	c, ended := j.ended[fmt.Sprintf("%s/%s@%d", id.Owner.ModuleID, id.Ref, id.Epoch)]
+	return c, ended
+}
+
+// told wants the journal to have been told of exactly this since the last time.
+func (p *pair) told(owner string, expired []model.Expiry, ended []model.End, c command, results []model.Result, stored []model.End) {
+	p.t.Helper()
+	want := []string{}
+	for _, e := range expired {
+		want = append(want, fmt.Sprintf("%s/%s@%d expired", e.Owner, e.End.Ref, e.End.Epoch))
+	}
+	for _, e := range ended {
+		want = append(want, fmt.Sprintf("%s/%s@%d owner_ended", owner, e.Ref, e.Epoch))
+	}
+	for i, res := range results {
+		if id := (model.End{Ref: c.records[i].Ref, Epoch: c.records[i].Epoch}); slices.Contains(stored, id) {
+			want = append(want, fmt.Sprintf("%s/%s@%d %s", owner, id.Ref, id.Epoch, res.Outcome))
+		}
+	}
+	p.same(want, append([]string{}, p.journal.notes...), "what the journal is told")
+	p.journal.notes = nil
 }
 
 type tags struct {
@@ -53,14 +98,19 @@ type tags struct {
 	model   int
 }
 
-func newPair(t testingT) *pair {
+// newPair makes a pair. One that remembers never forgets an ended epoch.
+func newPair(t testingT, remembers bool) *pair {
+	j := &journal{ended: map[string]table.Cause{}}
+	cfg := table.Config{
+		Incarnation: strings.Repeat("a", 32), AuthorityOwners: []string{"core"}, Journal: j,
+		Limits: table.Limits{LiveScopes: bounds.LiveScopes, Tombstones: bounds.Tombstones, Events: 6},
+	}
+	m := model.New(bounds, "core")
+	if m.Remembers = remembers; remembers {
+		cfg.Tombstones = j
+	}
 	return &pair{
-		t: t,
-		real: table.New(table.Config{
-			Incarnation: strings.Repeat("a", 32), AuthorityOwners: []string{"core"},
-			Limits: table.Limits{LiveScopes: bounds.LiveScopes, Tombstones: bounds.Tombstones, Events: 6},
-		}),
-		model: model.New(bounds, "core"), now: start,
+		t: t, real: table.New(cfg), model: m, now: start, journal: j,
 		peers: map[string]int{}, current: map[string]int{"aft": 1, "core": 1, "hist": 1},
 		versions: map[string]tags{}, met: map[string]int{},
 	}
@@ -124,6 +174,7 @@ func (p *pair) do(c command) {
 		p.same(expiredText(expired), realExpiredText(realExpired), "expiries")
 		p.same(drainText(drains), realDrainText(realDrains), "drains")
 		p.meet(realDrains, realExpired)
+		p.told("", expired, nil, c, nil, nil)
 	}
 	p.compare()
 }
@@ -179,6 +230,7 @@ func (p *pair) call(c command) {
 	p.same(replyText(c, reply), realReplyText(real), "reply")
 	p.same(drainText(reply.Drains), realDrainText(real.Drains), "drains")
 	p.same(expiredText(reply.Expired), realExpiredText(real.Expired), "expiries")
+	p.told(c.owner, reply.Expired, reply.Ended[len(reply.Expired):], c, reply.Results, reply.Stored)
 	stored := []string{}
 	for _, content := range real.Contents() {
 		stored = append(stored, fmt.Sprintf("%s@%d", content.ID.Ref, content.ID.Epoch))

@@ -16,18 +16,22 @@ type Limits struct {
 type Model struct {
 	limits     Limits
 	authorized []string
+	// Remembers says that ended epochs are known elsewhere for good, past the
+	// bound on tombstones.
+	Remembers bool
 	state
 }
 
 // New makes an empty model. authorized are the ids of scope_authority_owners.
 func New(limits Limits, authorized ...string) *Model {
 	return &Model{limits: limits, authorized: authorized, state: state{
-		owners: map[string]owner{}, joined: map[int]bool{}, routes: map[uint64]route{},
+		owners: map[string]owner{}, ended: map[string]string{}, joined: map[int]bool{}, routes: map[uint64]route{},
 	}}
 }
 
 type state struct {
 	owners   map[string]owner
+	ended    map[string]string // every epoch that ended, to its cause
 	joined   map[int]bool
 	routes   map[uint64]route
 	versions int // given out so far
@@ -80,7 +84,7 @@ func (m *Model) Copy() *Model {
 }
 
 func (s state) copy() state {
-	s.joined, s.routes = maps.Clone(s.joined), maps.Clone(s.routes)
+	s.ended, s.joined, s.routes = maps.Clone(s.ended), maps.Clone(s.joined), maps.Clone(s.routes)
 	owners := map[string]owner{}
 	for id, o := range s.owners {
 		owners[id] = o.copy()

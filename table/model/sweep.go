@@ -27,7 +27,7 @@ func (m *Model) sweepOwner(s state, id string, o *owner, now int64) []Expiry {
 			}
 		}
 		delete(o.live, ref)
-		m.bury(o, sc.record, "expired")
+		m.bury(s, id, o, sc.record, "expired")
 		expired = append(expired, Expiry{Owner: id, End: End{ref, sc.record.Epoch}, Routes: routes})
 	}
 	return expired
