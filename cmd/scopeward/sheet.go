@@ -6,6 +6,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"scopeward/sidecar/operator"
 )
@@ -31,9 +33,17 @@ func (s *sheet) row(cells ...any) {
 		if i > 0 {
 			io.WriteString(s.w, "\t")
 		}
-		io.WriteString(s.w, text)
+		io.WriteString(s.w, strings.Map(visible, text))
 	}
 	io.WriteString(s.w, "\n")
+}
+
+// visible replaces what would move a terminal's cursor, or end a cell.
+func visible(r rune) rune {
+	if unicode.IsControl(r) || r == utf8.RuneError {
+		return '?'
+	}
+	return r
 }
 
 // gap ends a table: what follows has columns of its own.

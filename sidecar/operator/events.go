@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json"
-
 	"scopeward/proxy"
 	"scopeward/sidecar/operator/api"
 )
@@ -16,8 +14,11 @@ import (
 const (
 	// heartbeat is how often a silent stream says that it lives.
 	heartbeat = 15 * time.Second
+	// gatherFor is how long what follows an event is waited for, so that it goes out
+	// with it: a write for each would cost more than the decision did.
+	gatherFor = 10 * time.Millisecond
 	// gathered is how many bytes of events go out in one write.
-	gathered = 32 << 10
+	gathered = 64 << 10
 )
 
 // eventKinds are all kinds of events, as the description lists them.
@@ -62,6 +63,11 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 				out.send([]byte("event: " + api.EventLagged + "\ndata: {}\n\n"))
 				return
 			}
+			select {
+			case <-time.After(gatherFor):
+			case <-r.Context().Done():
+				return
+			}
 			buf = gather(appendEvent(buf[:0], e), sub)
 		case <-tick.C:
 			buf = append(buf[:0], ": alive\n\n"...)
@@ -93,13 +99,9 @@ func gather(b []byte, sub *subscription) []byte {
 // appendEvent appends an event as server-sent events have it. JSON holds no line
 // break, so no name can forge a field.
 func appendEvent(b []byte, e *api.Event) []byte {
-	body, err := json.Marshal(e)
-	if err != nil {
-		return b
-	}
 	b = append(append(b, "id: "...), strconv.FormatUint(e.Seq, 10)...)
 	b = append(append(b, "\nevent: "...), e.Kind...)
-	b = append(append(b, "\ndata: "...), body...)
+	b = renderEvent(append(b, "\ndata: "...), e)
 	return append(b, "\n\n"...)
 }
 

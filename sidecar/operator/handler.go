@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"scopeward/sidecar/operator/api"
 )
@@ -130,7 +131,8 @@ func refuse(w http.ResponseWriter, status int, code, message string) {
 }
 
 func reply(w http.ResponseWriter, status int, v any) {
-	body, err := json.Marshal(v, json.Deterministic(true))
+	// A process may choose a path that is no UTF-8: it must not hide what is around it.
+	body, err := json.Marshal(v, json.Deterministic(true), jsontext.AllowInvalidUTF8(true))
 	if err != nil {
 		status, body = http.StatusInternalServerError, []byte(`{"code":"unavailable","message":"the answer can't be rendered"}`)
 	}

@@ -8,8 +8,9 @@ import (
 	"scopeward/sidecar/operator/api"
 )
 
-// backlog is how many events may wait for one reader.
-const backlog = 1024
+// backlog is how many events may wait for one reader: more than a sweep of an
+// owner's whole set makes at once.
+const backlog = 16 << 10
 
 // hub hands events to readers. One that does not keep up is cut: it is never
 // waited for.

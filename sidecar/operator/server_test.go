@@ -196,6 +196,18 @@ func (s *testServer) raw(t testing.TB, method, path, body string) (int, []byte) 
 	return res.StatusCode, answer
 }
 
+// A process may choose any bytes for its path: they hide neither its refusal nor
+// another's.
+func TestAPathThatIsNoUTF8(t *testing.T) {
+	s := newTestServer(t)
+	s.launches.processes = map[proxy.ConnID]launch.Process{1: {PID: 5, Start: 1, Exe: "/tmp/\xff\xfe"}}
+	s.journal.Attribute(s.launches)
+	s.journal.Record(proxy.Decision{Kind: proxy.Refused, AtMS: someMS, Conn: 1})
+	got, err := s.Refusals(t.Context(), api.Filter{})
+	require.NoError(t, err)
+	require.Equal(t, "/tmp/\ufffd\ufffd", got.Refusals[0].Exe)
+}
+
 func TestEventsAreStreamed(t *testing.T) {
 	s := newTestServer(t)
 	ctx, cancel := context.WithCancel(t.Context())
