@@ -129,8 +129,10 @@ func (s *staged) endedLocked(rec *Record) Cause {
 	if held := s.owner.live[rec.Ref]; held != nil && held.ID.Epoch == rec.Epoch && held.Record.Passed(s.now) {
 		return CauseExpired
 	}
-	c, _ := s.t.remembered.Cause(ScopeID{Key{s.owner.principal, rec.Ref}, rec.Epoch})
-	return c
+	if c, found := s.t.remembered.Cause(ScopeID{Key{s.owner.principal, rec.Ref}, rec.Epoch}); found {
+		return c
+	}
+	return 0
 }
 
 // lastEpochLocked is the epoch below which the ref may not fall: the live one,
