@@ -22,7 +22,17 @@ type appender struct {
 	// moved are the scopes whose last entry is a new one. Their keys are hashes:
 	// put in order, once, they cost the store least.
 	moved map[[digestLen]byte]last
+
+	record []byte // of the entry under way
+	values []byte // of entries that were put
 }
+
+// How many bytes the values of entries are allocated in, and how many an entry of
+// common size takes beside its record. A larger one moves on by itself.
+const (
+	valuesRoom = 256 << 10
+	entryRoom  = 1 << 10
+)
 
 // tally counts what a transaction appended.
 type tally struct {
@@ -67,14 +77,17 @@ func (a *appender) content(c table.Content, at int64) error {
 	}
 	return a.put(key, Entry{
 		CreatedAt: at, Reason: reason, ID: c.ID,
-		Record: c.Record.Canonical(nil), RecordSHA256: c.Record.Digest(),
+		Record: a.canonical(c.Record), RecordSHA256: c.Record.Digest(),
 	})
 }
 
 // readLast reads a scope's last entry beside a content.
 func (a *appender) readLast(before last, content table.Digest) Reading {
-	if before.digest == content {
+	switch {
+	case before.digest == content:
 		return Current
+	case !before.foreign: // ours are sorted
+		return Changed
 	}
 	e, err := parseEntry(a.entries.Get(numberKey(before.number)))
 	if err != nil {
@@ -111,7 +124,7 @@ func (a *appender) put(key [digestLen]byte, e Entry) error {
 func (a *appender) chain(e *Entry) error {
 	e.Number = a.head.number + 1
 	e.PrefixSHA256 = chained(a.head.prefix, e.RecordSHA256, e.ID)
-	if err := a.entries.Put(numberKey(e.Number), e.AppendJSON(nil)); err != nil {
+	if err := a.entries.Put(numberKey(e.Number), a.keep(e)); err != nil {
 		return err
 	}
 	a.head = anchor{e.Number, e.PrefixSHA256}
@@ -127,8 +140,25 @@ func (a *appender) lookup(key [digestLen]byte) (last, bool) {
 	return parseLast(a.scopes.Get(key[:]))
 }
 
+// canonical is a record's canonical form, good until the next one.
+func (a *appender) canonical(rec *table.Record) []byte {
+	a.record = rec.Canonical(a.record[:0])
+	return a.record
+}
+
+// keep is an entry's form in the file, good until the transaction's end. Many of
+// them share one allocation.
+func (a *appender) keep(e *Entry) []byte {
+	if room := cap(a.values) - len(a.values); room < len(e.Record)+entryRoom {
+		a.values = make([]byte, 0, valuesRoom+len(e.Record))
+	}
+	from := len(a.values)
+	a.values = e.AppendJSON(a.values)
+	return a.values[from:len(a.values):len(a.values)]
+}
+
 func (a *appender) index(key [digestLen]byte, e *Entry) {
-	a.moved[key] = last{number: e.Number, ended: e.Ended(), digest: e.RecordSHA256}
+	a.moved[key] = last{number: e.Number, ended: e.Ended(), foreign: e.Reason == Imported, digest: e.RecordSHA256}
 }
 
 // finish puts what has to be looked up.

@@ -40,6 +40,11 @@ const (
 	lastLen   = numberLen + 1 + digestLen
 )
 
+// mapped is how much of a file is mapped from the start, in bytes: up to that it
+// grows without being mapped again, which costs a copy of what is under way. It
+// takes addresses and no memory.
+const mapped = 256 << 20
+
 // lockFor is how long a file that another process holds is waited for.
 const lockFor = time.Second
 
@@ -60,18 +65,27 @@ func numberKey(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
 
 // last is what the file knows of a scope without its entry.
 type last struct {
-	number uint64
-	ended  bool
-	digest table.Digest // record_sha256
+	number  uint64
+	ended   bool
+	foreign bool         // imported: it may be unsorted
+	digest  table.Digest // record_sha256
 }
 
+// The bits of a last's state.
+const (
+	stateEnded   = 1 << 0
+	stateForeign = 1 << 1
+)
+
 func (l last) append(b []byte) []byte {
-	b = binary.BigEndian.AppendUint64(b, l.number)
+	var state byte
 	if l.ended {
-		b = append(b, 1)
-	} else {
-		b = append(b, 0)
+		state |= stateEnded
 	}
+	if l.foreign {
+		state |= stateForeign
+	}
+	b = append(binary.BigEndian.AppendUint64(b, l.number), state)
 	return append(b, l.digest[:]...)
 }
 
@@ -80,7 +94,8 @@ func parseLast(v []byte) (l last, ok bool) {
 		return l, false
 	}
 	l.number = binary.BigEndian.Uint64(v)
-	l.ended = v[numberLen] == 1
+	l.ended = v[numberLen]&stateEnded != 0
+	l.foreign = v[numberLen]&stateForeign != 0
 	copy(l.digest[:], v[numberLen+1:])
 	return l, true
 }
@@ -158,7 +173,9 @@ func lockFile(path string, how access) (db *bbolt.DB, current bool, err error) {
 			return f, err
 		},
 	}
-	if how == toRead {
+	if how == toWrite {
+		opt.InitialMmapSize = mapped
+	} else {
 		// bbolt tells an absent file from an unreadable one no better.
 		if _, err := os.Stat(path); err != nil {
 			return nil, false, bare(err)
