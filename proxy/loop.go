@@ -19,7 +19,8 @@ type Loop struct {
 
 	mu     sync.Mutex
 	posted []func()
-	awake  bool // a wake-up is on its way
+	idle   []func() // run a few at a time, when everything else has had its turn
+	awake  bool     // a wake-up is on its way
 	closed bool
 
 	pairs  map[*pair]struct{}
@@ -51,13 +52,19 @@ func NewLoop() (*Loop, error) {
 
 // post runs f on the loop's thread. It never blocks. After the loop has been
 // closed it does nothing and returns false.
-func (l *Loop) post(f func()) bool {
+func (l *Loop) post(f func()) bool { return l.postTo(&l.posted, f) }
+
+// postIdle is post for what may wait: a feed is written when there are no
+// replies to write and nothing to relay.
+func (l *Loop) postIdle(f func()) bool { return l.postTo(&l.idle, f) }
+
+func (l *Loop) postTo(queue *[]func(), f func()) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
 		return false
 	}
-	l.posted = append(l.posted, f)
+	*queue = append(*queue, f)
 	if !l.awake {
 		l.awake = true
 		l.signalLocked()
@@ -127,8 +134,13 @@ func (l *Loop) Run() {
 	runtime.LockOSThread()
 	preferBatches()
 	events := make([]unix.EpollEvent, 128)
+	idle := false
 	for {
-		n, err := rawWait(l.poll, events, l.timeout())
+		wait := l.timeout()
+		if idle {
+			wait = 0
+		}
+		n, err := rawWait(l.poll, events, wait)
 		if err != nil && err != unix.EINTR {
 			break
 		}
@@ -139,6 +151,7 @@ func (l *Loop) Run() {
 			break
 		}
 		l.runReady()
+		idle = l.runIdle()
 		l.runTimers()
 	}
 	for p := range l.pairs {
@@ -194,6 +207,26 @@ func (l *Loop) runPosted() bool {
 		f()
 	}
 	return closed
+}
+
+// idleTurns is how many idle jobs run before the loop looks at its sockets.
+const idleTurns = 4
+
+// runIdle runs a few idle jobs and reports whether there are more.
+func (l *Loop) runIdle() bool {
+	l.mu.Lock()
+	n := min(len(l.idle), idleTurns)
+	jobs := l.idle[:n:n]
+	l.idle = l.idle[n:]
+	if len(l.idle) == 0 {
+		l.idle = nil
+	}
+	more := l.idle != nil
+	l.mu.Unlock()
+	for _, f := range jobs {
+		f()
+	}
+	return more
 }
 
 func (l *Loop) runReady() {
