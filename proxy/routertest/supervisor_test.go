@@ -197,6 +197,19 @@ func TestLaggingSubscriberIsToldWhere(t *testing.T) {
 	require.Equal(t, seen+1, detail.First.Seq)
 }
 
+func TestSubscriptionEndsWithItsConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newTestRig(t, Config{})
+		c := r.client()
+		subscribe(c, nil)
+		c.Settle()
+		require.Len(t, r.feed.subs, 1)
+		c.Close()
+		synctest.Wait()
+		require.Empty(t, r.feed.subs)
+	})
+}
+
 // fill queues a push of that size for the connection that follows the feed.
 func (r *rig) fill(body []byte) {
 	r.mu.Lock()
