@@ -185,14 +185,47 @@ func (x *relay) cut(n int) {
 	}
 }
 
-func TestALinkThatBreaksBeforeTheRouterDoesCostsNoSession(t *testing.T) {
-	r := newRig(t)
-	r.cfg.Router.ConnectionFile += ".relayed"
-	router := r.startRouter("owner")
-	x := newRelay(t, router.File().Endpoints[0].Address())
+// startRelayed is a router whose file leads through a relay.
+func (r *rig) startRelayed(modules ...string) (*routertest.Router, *relay) {
+	r.cfg.Router.ConnectionFile = r.router + ".relayed"
+	router := r.startRouter(modules...)
+	x := newRelay(r.t, router.File().Endpoints[0].Address())
+	r.leadThrough(router, x)
+	return router, x
+}
+
+func (r *rig) leadThrough(router *routertest.Router, x *relay) {
 	f := router.File()
 	f.Endpoints = []connfile.Endpoint{{Host: "127.0.0.1", Port: uint16(x.Addr().(*net.TCPAddr).Port)}}
-	require.NoError(t, connfile.Publish(r.cfg.Router.ConnectionFile, f))
+	require.NoError(r.t, connfile.Publish(r.cfg.Router.ConnectionFile, f))
+}
+
+// A router that we can't reach any more is gone for us, whatever it thinks.
+func TestALinkThatIsLostForGoodEndsEverySessionByOurActAndItsModulesAreHealed(t *testing.T) {
+	r := newRig(t)
+	router, x := r.startRelayed("owner")
+	s := r.start()
+	r.published()
+	first := s.Router().Incarnation
+	launch := router.Launch("owner")
+	owner := routertest.DialModule(t, r.front)
+	owner.Hello("owner", routertest.Nonce(launch))
+	r.remembered(`{"version":1,"modules":["owner"]}`)
+
+	x.Close()
+	x.cut(1) // our link alone: the sessions' own connections would live on
+	owner.Ended()
+	r.withdrawn()
+	router.Exit(launch, 0)
+
+	r.leadThrough(router, newRelay(t, router.File().Endpoints[0].Address()))
+	require.True(t, relaunched(t, router, launch))
+	require.NotEqual(t, first, s.Router().Incarnation)
+}
+
+func TestALinkThatBreaksBeforeTheRouterDoesCostsNoSession(t *testing.T) {
+	r := newRig(t)
+	router, x := r.startRelayed("owner")
 	s := r.start()
 	r.published()
 	incarnation := s.Router().Incarnation
