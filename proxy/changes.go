@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"scopeward/proxy/wire"
@@ -15,13 +16,30 @@ type cursor struct {
 	Seq         uint64 `json:"seq"`
 }
 
-// pageSize is about how long one frame of the feed may be. A set that is larger
-// comes in several, so that a slow reader holds one page and not the set.
-const pageSize = 48 << 10
+// feedLimits bound the feed in bytes, and in events.
+type feedLimits struct {
+	// page is about how long one frame of a set may be: a slow reader holds one
+	// page and not the set.
+	page int
+	// burst is about how much is written to one connection at once, all its
+	// subscriptions together. It is well under what a peer may leave unread before
+	// its own requests are no longer read.
+	burst int
+	// backlog is how much may be behind a subscriber that does not read when more
+	// comes. It is then cut: it resumes, and delays nobody.
+	backlog uint64
+	// bytes and events are what is kept for subscribers to read and to resume from.
+	// One call may end and create ten thousand scopes each, and a subscriber that
+	// keeps up must not be cut for it: hence more events than the spawn feed's 4096.
+	bytes, events int
+}
 
-// retained is how many rendered bytes of events are kept for subscribers to
-// read and to resume from.
-const retained = 32 << 20
+func (l feedLimits) orDefault() feedLimits {
+	if l == (feedLimits{}) {
+		return feedLimits{page: 48 << 10, burst: 64 << 10, backlog: 1 << 20, bytes: 32 << 20, events: 1 << 16}
+	}
+	return l
+}
 
 // change is one event of the table's feed, rendered once for all subscribers.
 type change struct {
@@ -33,14 +51,18 @@ type change struct {
 }
 
 // changes is the rendered tail of the table's feed. Rendering is off the table's
-// lock and on no session's thread: it costs a sync nothing.
+// lock and on no session's thread.
 type changes struct {
+	limits feedLimits // zero: the defaults. Not changed once it is used
+
 	mu     sync.Mutex
 	list   []change // by seq, without gaps
 	bytes  int
 	newest uint64 // seq, also when list is empty
 	total  uint64 // bytes ever
-	subs   map[ConnID]struct{}
+	// subs are the connections that have subscriptions. One that has been told
+	// of events and has not looked since is not told again.
+	subs map[ConnID]bool
 }
 
 // at returns the event after seq. It is missing when there is none yet, and
@@ -48,6 +70,10 @@ type changes struct {
 func (c *changes) at(seq uint64) (e change, missing, gone bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return c.atLocked(seq)
+}
+
+func (c *changes) atLocked(seq uint64) (e change, missing, gone bool) {
 	if seq >= c.newest {
 		return change{}, true, false
 	}
@@ -57,32 +83,72 @@ func (c *changes) at(seq uint64) (e change, missing, gone bool) {
 	return c.list[seq+1-c.list[0].seq], false, false
 }
 
-// bounds are the cursors' seqs between which a subscriber may resume, and the
-// bytes ever rendered.
-func (c *changes) bounds() (oldest, newest, total uint64) {
+// resumable reports whether every event after seq is kept or still to come. If
+// not it names the oldest event that is kept, or the newest ever when none is.
+func (c *changes) resumable(seq uint64) (oldest uint64, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	oldest = c.newest
 	if len(c.list) > 0 {
-		oldest = c.list[0].seq - 1
+		oldest = c.list[0].seq
 	}
-	return oldest, c.newest, c.total
+	_, _, gone := c.atLocked(seq)
+	return oldest, !gone
+}
+
+// behind is how many bytes of events wait for a subscription, beside the one that
+// it is to be sent next.
+func (c *changes) behind(u *subscription) (waiting uint64, gone bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	next, missing, gone := c.atLocked(u.seq)
+	switch {
+	case missing, gone:
+		return 0, gone
+	case u.owners == nil:
+		return c.total - next.upTo, false
+	}
+	first := true
+	for _, e := range c.list[next.seq-c.list[0].seq:] {
+		if u.wants(e.owner) {
+			if !first {
+				waiting += uint64(e.bytes)
+			}
+			first = false
+		}
+	}
+	return waiting, false
+}
+
+func (c *changes) newestSeq() uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.newest
 }
 
 func (c *changes) subscribe(id ConnID, on bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if on {
-		if c.subs == nil {
-			c.subs = make(map[ConnID]struct{})
-		}
-		c.subs[id] = struct{}{}
-	} else {
+	if !on {
 		delete(c.subs, id)
+		return
+	}
+	if c.subs == nil {
+		c.subs = make(map[ConnID]bool)
+	}
+	c.subs[id] = c.subs[id]
+}
+
+// looks says that a connection looks for events now.
+func (c *changes) looks(id ConnID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.subs[id] {
+		c.subs[id] = false
 	}
 }
 
-// add appends rendered events, forgets the oldest past the bound, and returns
+// add appends rendered events, forgets the oldest past the bounds, and returns
 // who is to be told.
 func (c *changes) add(events []change) []ConnID {
 	c.mu.Lock()
@@ -94,31 +160,35 @@ func (c *changes) add(events []change) []ConnID {
 		c.newest = e.seq
 		c.list = append(c.list, e)
 	}
-	drop := 0
-	for c.bytes > retained && drop < len(c.list)-1 || len(c.list)-drop > maxRetained {
+	drop, most := 0, c.limits.orDefault()
+	for c.bytes > most.bytes && drop < len(c.list)-1 || len(c.list)-drop > most.events {
 		c.bytes -= c.list[drop].bytes
 		drop++
 	}
-	if drop > 0 {
-		c.list = append([]change(nil), c.list[drop:]...)
-	}
+	clear(c.list[:drop]) // the array lives on for a while, its pages don't
+	c.list = c.list[drop:]
+	return c.toTellLocked()
+}
+
+func (c *changes) toTellLocked() []ConnID {
 	ids := make([]ConnID, 0, len(c.subs))
-	for id := range c.subs {
-		ids = append(ids, id)
+	for id, told := range c.subs {
+		if !told {
+			c.subs[id] = true
+			ids = append(ids, id)
+		}
 	}
+	slices.Sort(ids)
 	return ids
 }
 
-// maxRetained is how many events are kept at most, as the router's spawn feed
-// keeps its own.
-const maxRetained = 4096
-
 // skip follows a table whose ring ran past the reader: what was not rendered
-// can't be, so nobody may resume from before it.
-func (c *changes) skip(to uint64) {
+// can't be, so nobody may resume from before it. It returns who is to be told.
+func (c *changes) skip(to uint64) []ConnID {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.list, c.bytes, c.newest = nil, 0, to
+	return c.toTellLocked()
 }
 
 // follow renders the table's events as they come and tells the subscribers,
@@ -139,12 +209,10 @@ func (w *World) follow(ctx context.Context) {
 func (w *World) render() {
 	buf := make([]table.Event, 256)
 	for {
-		_, newest, _ := w.changes.bounds()
-		events, ok := w.Table.Events(newest, buf)
+		events, ok := w.Table.Events(w.changes.newestSeq(), buf)
 		if !ok {
 			_, last := w.Table.FeedBounds()
-			w.changes.skip(last)
-			w.tell(w.changes.add(nil))
+			w.tell(w.changes.skip(last))
 			continue
 		}
 		if len(events) == 0 {
@@ -168,9 +236,12 @@ func (w *World) renderEvent(e table.Event) change {
 	c := change{seq: e.Seq, owner: e.Owner}
 	at := cursor{w.Incarnation, e.Seq}
 	if e.Kind == table.EventSynced {
-		c.pages = pagesOf(e.Scopes, func(scopes []table.Stamp, more bool) any {
-			return setPage{Cursor: at, Kind: e.Kind.String(), Owner: &e.Owner, Scopes: scopes, More: more}
-		})
+		for more, rest := true, e.Scopes; more; {
+			p := setPage{Kind: e.Kind.String(), Owner: &e.Owner}
+			p.Scopes, rest = cutPage(rest, everyOwner, w.changes.limits.orDefault().page)
+			p.More = len(rest) > 0
+			c.pages, more = append(c.pages, p.render(at)), p.More
+		}
 	} else {
 		body := oneScope{Cursor: at, Kind: e.Kind.String(), Owner: e.Owner, Ref: e.Scope.ID.Ref, Epoch: e.Scope.ID.Epoch}
 		if e.Kind != table.EventEnded {
@@ -197,9 +268,10 @@ type oneScope struct {
 }
 
 // setPage is a page of a set: of the snapshot that begins a subscription, or of
-// an owner's first sync. The set is whole at the page that has no more.
+// an owner's first sync. The set is whole at the page that has no more, and only
+// that page has a cursor: there is nothing to resume from inside a set.
 type setPage struct {
-	Cursor cursor            `json:"cursor"`
+	Cursor *cursor           `json:"cursor,omitzero"`
 	Kind   string            `json:"kind"` // snapshot, synced
 	Owner  *table.Principal  `json:"owner,omitzero"`
 	Synced []table.Principal `json:"owners_synced,omitempty"` // snapshot: on its first page
@@ -207,30 +279,33 @@ type setPage struct {
 	More   bool              `json:"more,omitzero"`
 }
 
-// pagesOf renders a set in pages of about pageSize. An empty set is one page.
-func pagesOf(scopes []table.Scope, page func([]table.Stamp, bool) any) [][]byte {
-	var pages [][]byte
-	rest := scopes
-	for {
-		var stamps []table.Stamp
-		stamps, rest = cutPage(rest)
-		pages = append(pages, wire.MustMarshal(page(stamps, len(rest) > 0)))
-		if len(rest) == 0 {
-			return pages
-		}
+// render renders the page. at is the cursor of the whole set.
+func (p setPage) render(at cursor) []byte {
+	if !p.More {
+		p.Cursor = &at
 	}
+	return wire.MustMarshal(p)
 }
 
-// cutPage takes the stamps of one page off a set.
-func cutPage(scopes []table.Scope) (page []table.Stamp, rest []table.Scope) {
+// cutPage takes the stamps of one page off a set, of the scopes that wants takes.
+// What is left begins with one of those.
+func cutPage(scopes []table.Scope, wants func(table.Principal) bool, bytes int) (page []table.Stamp, rest []table.Scope) {
 	page = []table.Stamp{}
-	for size := 0; len(scopes) > 0 && size < pageSize; scopes = scopes[1:] {
+	for size := 0; len(scopes) > 0; scopes = scopes[1:] {
+		if !wants(scopes[0].ID.Owner) {
+			continue
+		}
+		if size >= bytes {
+			break
+		}
 		s := scopes[0].Stamp()
 		page = append(page, s)
 		size += 160 + len(s.Ref) + attributesLen(s)
 	}
 	return page, scopes
 }
+
+func everyOwner(table.Principal) bool { return true }
 
 func attributesLen(s table.Stamp) int {
 	n := 0

@@ -32,7 +32,7 @@ func (s *Session) judgeFromPeer(h wire.Header) fate {
 			return hold
 		}
 	case wire.Cancel:
-		if s.subs[h.Corr] != nil {
+		if s.subscription(h.Corr) != nil {
 			return hold
 		}
 	}
@@ -77,7 +77,7 @@ func (s *Session) control(l *lane, f held) {
 		case wire.Error:
 			s.reject(f)
 		case wire.Cancel:
-			if s.subs[f.Corr] != nil {
+			if s.subscription(f.Corr) != nil {
 				s.unsubscribe(f.Corr)
 				return
 			}

@@ -118,12 +118,8 @@ func (l *Loop) carry(p *pair) {
 	if p.sides[0].fd < 0 {
 		return
 	}
-	if p.session.subs != nil {
-		p.session.Unsent(len(p.sides[toRouter].out))
-		l.deliver(p)
-		if p.sides[0].fd >= 0 && p.session.behind && len(p.sides[toRouter].out) == 0 {
-			l.post(func() { l.handle(p, feedEvent{}, func() {}) })
-		}
+	if p.session.subs != nil && p.session.Unsent(len(p.sides[toRouter].out)) {
+		l.postIdle(func() { l.handle(p, feedEvent{}, func() {}) })
 	}
 	l.settle(p)
 }

@@ -333,6 +333,9 @@ func (s *Server) postOr(id ConnID, e Event, gone func()) bool {
 		return false
 	}
 	l := p.loop.Load()
+	if _, ok := e.(feedEvent); ok {
+		return l.postIdle(func() { l.handle(p, e, gone) })
+	}
 	return l.post(func() { l.handle(p, e, gone) })
 }
 

@@ -56,9 +56,9 @@ type Session struct {
 	dismissed bool             // the router has said Goodbye on channel 0: it may register anew
 	binds     map[uint64]*bind // scoped binds the module has not answered, by corr
 	serving   map[leg]table.RouteID
-	subs      map[uint64]*subscription // by corr
-	behind    bool                     // a subscription has more than was written
-	unsent    int                      // bytes to the peer that its driver still has
+	subs      []*subscription
+	behind    bool // a subscription has more than was written
+	unsent    int  // bytes to the peer that its driver still has
 
 	drained [2]map[uint16]uint32 // by direction of travel: per slot, the highest epoch that is dead
 }
@@ -293,8 +293,8 @@ func (s *Session) clear() {
 	}
 	s.routes, s.legs, s.early, s.parted, s.marked = nil, nil, nil, nil, 0
 	s.binds, s.serving, s.drained = nil, nil, [2]map[uint16]uint32{}
-	for corr := range s.subs {
-		s.endSubscription(corr)
+	for len(s.subs) > 0 {
+		s.endSubscription(s.subs[0].corr)
 	}
 	if s.role == registered {
 		s.world.launches.Unregistered(s.id)

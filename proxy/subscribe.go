@@ -10,31 +10,21 @@ import (
 	"scopeward/table"
 )
 
-// Refusals and ends of a subscription, shaped as the router's spawn feed shapes
-// its own (section 5).
+// maxSubscriptions is how many a connection may hold, and maxOwners how many
+// owners one may name.
 const (
-	codeCursorIncarnation = "scope_cursor_incarnation_mismatch"
-	codeCursorTooOld      = "scope_cursor_too_old"
-	codeSubscriberLagged  = "scope_subscriber_lagged"
+	maxSubscriptions = 8
+	maxOwners        = 256
 )
-
-// maxBacklog is how many bytes of events may be behind a subscriber that does
-// not read when more come. It is then cut: it resumes, and delays nobody.
-const maxBacklog = 1 << 20
-
-// maxSubscriptions is how many a connection may hold.
-const maxSubscriptions = 8
-
-// burst is how many bytes of the feed are written before the driver is let go.
-const burst = 256 << 10
 
 // subscription is one held scope.subscribe.
 type subscription struct {
+	corr   uint64
 	owners []table.Principal // nil: every owner's scopes
 	seq    uint64            // of the last event that was written whole
 	page   int               // pages of the next one that were written
 
-	snapshot []table.Scope // what is left of it; the events begin behind
+	snapshot []table.Scope // what is left of it; the events begin behind. Shared
 	synced   []table.Principal
 	starting bool // the snapshot's last page is not written
 }
@@ -55,49 +45,56 @@ type subscribeBody struct {
 func (s *Session) subscribe(f held) {
 	var b subscribeBody
 	if err := json.Unmarshal(f.body(), &b); err != nil { // unknown members are ignored, as in every scope call
-
 		s.refuse(toPeer, f.Corr, wire.CodeInvalidControlBody, "scope.subscribe is {since?: {daemon_incarnation, seq}, owners?: [principal]}")
 		return
 	}
-	if s.subs[f.Corr] != nil || len(s.subs) >= maxSubscriptions {
+	if len(b.Owners) > maxOwners {
+		s.refuse(toPeer, f.Corr, wire.CodeInvalidControlBody, "a subscription names at most 256 owners; one that names none has all")
+		return
+	}
+	if s.subscription(f.Corr) != nil || len(s.subs) >= maxSubscriptions {
+		s.endSubscription(f.Corr) // an Error ends whatever has its corr
 		s.refuse(toPeer, f.Corr, wire.CodeInvalidRequest, "one subscription a corr, and at most eight a connection")
 		return
 	}
-	u := &subscription{owners: b.Owners}
+	u := &subscription{corr: f.Corr, owners: b.Owners}
 	if b.Since == nil {
 		snap := s.world.Table.Snapshot()
-		u.seq, u.snapshot, u.synced, u.starting = snap.Seq, snap.Scopes, snap.Synced, true
-		if u.owners != nil {
-			u.snapshot = nil
-			for _, sc := range snap.Scopes {
-				if u.wants(sc.ID.Owner) {
-					u.snapshot = append(u.snapshot, sc)
-				}
+		u.seq, u.snapshot, u.starting = snap.Seq, snap.Scopes, true
+		for _, p := range snap.Synced {
+			if u.wants(p) {
+				u.synced = append(u.synced, p)
 			}
-			u.synced = slices.DeleteFunc(slices.Clone(snap.Synced), func(p table.Principal) bool { return !u.wants(p) })
 		}
-	} else if !s.resumeAt(f, u, *b.Since) {
+	} else if !s.resumeAt(u, *b.Since) {
 		return
 	}
-	if s.subs == nil {
-		s.subs = make(map[uint64]*subscription)
-	}
-	s.subs[f.Corr] = u
+	s.subs = append(s.subs, u)
 	s.world.changes.subscribe(s.id, true)
 	s.pump()
 }
 
-// resumeAt places a subscription behind a cursor, or refuses it with where to
-// begin instead.
-func (s *Session) resumeAt(f held, u *subscription, since cursor) bool {
+// subscription is the one with that corr, nil when there is none.
+func (s *Session) subscription(corr uint64) *subscription {
+	for _, u := range s.subs {
+		if u.corr == corr {
+			return u
+		}
+	}
+	return nil
+}
+
+// resumeAt places a subscription behind a cursor, or refuses it as the spawn feed
+// does. A cursor ahead of the newest is accepted and silent until then.
+func (s *Session) resumeAt(u *subscription, since cursor) bool {
 	if since.Incarnation != s.world.Incarnation {
-		s.refuseWith(f.Corr, codeCursorIncarnation, "the cursor is of another incarnation: take a new snapshot",
+		s.refuseWith(u.corr, wire.CodeCursorIncarnation, "the cursor is of another incarnation: take a new snapshot",
 			map[string]any{"current_daemon_incarnation": s.world.Incarnation})
 		return false
 	}
-	oldest, _, _ := s.world.changes.bounds()
-	if since.Seq < oldest {
-		s.refuseWith(f.Corr, codeCursorTooOld, "the events behind the cursor are no longer kept: take a new snapshot",
+	oldest, ok := s.world.changes.resumable(since.Seq)
+	if !ok {
+		s.refuseWith(u.corr, wire.CodeCursorTooOld, "the events behind the cursor are no longer kept: take a new snapshot",
 			map[string]any{"oldest_retained_cursor": s.cursor(oldest)})
 		return false
 	}
@@ -119,69 +116,91 @@ func (s *Session) unsubscribe(corr uint64) {
 }
 
 func (s *Session) endSubscription(corr uint64) {
-	delete(s.subs, corr)
+	s.subs = slices.DeleteFunc(s.subs, func(u *subscription) bool { return u.corr == corr })
 	if len(s.subs) == 0 {
+		s.subs = nil
 		s.world.changes.subscribe(s.id, false)
 	}
 }
 
-// changed hears that there are new events. A subscriber whose socket takes
-// nothing and that is already far behind is cut.
+// changed hears that there are new events, or that there is room for them. A
+// subscriber that takes nothing and is already far behind is cut.
 func (s *Session) changed() {
-	if s.unsent > 0 {
-		_, _, total := s.world.changes.bounds()
-		for corr, u := range s.subs {
-			e, missing, gone := s.world.changes.at(u.seq)
-			if gone || !missing && total-e.upTo > maxBacklog {
-				s.lag(corr, u)
-			}
-		}
+	s.world.changes.looks(s.id)
+	if !s.blocked() {
+		s.pump()
 		return
 	}
-	s.pump()
-}
-
-// lag ends a subscription with the cursor of the first event that it was not
-// sent.
-func (s *Session) lag(corr uint64, u *subscription) {
-	s.endSubscription(corr)
-	s.refuseWith(corr, codeSubscriberLagged, "this subscriber is too far behind: subscribe again since the last cursor it got",
-		map[string]any{"first_undelivered_cursor": s.cursor(u.seq + 1)})
-}
-
-// pump writes what subscribers have not been sent, a burst at a time.
-func (s *Session) pump() {
-	s.behind = false
-	for corr, u := range s.subs {
-		for room := burst; room > 0; {
-			body, ok := s.nextPage(corr, u)
-			if !ok {
-				break
-			}
-			room -= len(body)
-			s.write(toPeer, wire.AppendFrame(nil, wire.Header{Type: wire.StreamData, Corr: corr}, body))
-			s.behind = s.behind || room <= 0
+	s.behind = true
+	most := s.world.changes.limits.orDefault().backlog
+	for _, u := range slices.Clone(s.subs) {
+		if waiting, gone := s.world.changes.behind(u); gone || waiting > most {
+			s.lag(u)
 		}
 	}
 }
 
-// nextPage returns the next frame's body of a subscription, false when it is
-// sent all there is.
-func (s *Session) nextPage(corr uint64, u *subscription) ([]byte, bool) {
+// blocked reports whether the feed waits: its driver still has bytes for the
+// peer, or frames of ours wait for the router's frame under way to end.
+func (s *Session) blocked() bool { return s.unsent > 0 || s.outs[toPeer].waiting() }
+
+// lag ends a subscription with the cursor of the first event that it was not
+// sent whole. Of a snapshot that is its own: there is nothing to resume from.
+func (s *Session) lag(u *subscription) {
+	first := u.seq + 1
 	if u.starting {
-		page, rest := cutPage(u.snapshot)
-		body := wire.MustMarshal(setPage{Cursor: s.cursor(u.seq), Kind: "snapshot", Synced: u.synced, Scopes: page, More: len(rest) > 0})
-		u.snapshot, u.synced, u.starting = rest, nil, len(rest) > 0
-		return body, true
+		first = u.seq
+	}
+	s.endSubscription(u.corr)
+	s.refuseWith(u.corr, wire.CodeSubscriberLagged,
+		"this subscriber is too far behind: subscribe again since the last cursor it got, or without one when it got none",
+		map[string]any{"first_undelivered_cursor": s.cursor(first)})
+}
+
+// pump writes what subscribers have not been sent, one burst, a page of each in
+// turn.
+func (s *Session) pump() {
+	s.behind = s.blocked()
+	if s.behind {
+		return
+	}
+	b, most := batch{s: s}, s.world.changes.limits.orDefault().burst
+	for i, idle := 0, 0; idle < len(s.subs); i++ {
+		if b.written >= most {
+			s.behind = true
+			break
+		}
+		u := s.subs[i%len(s.subs)]
+		body, gone := s.nextPage(u)
+		switch {
+		case gone:
+			b.flush()
+			s.lag(u)
+		case body == nil:
+			idle++
+		default:
+			idle = 0
+			b.add(u.corr, body)
+		}
+	}
+	b.flush()
+}
+
+// nextPage returns the next frame's body of a subscription, nil when it was sent
+// all there is. It is gone when that is no longer kept.
+func (s *Session) nextPage(u *subscription) (body []byte, gone bool) {
+	if u.starting {
+		p := setPage{Kind: "snapshot", Synced: u.synced}
+		p.Scopes, u.snapshot = cutPage(u.snapshot, u.wants, s.world.changes.limits.orDefault().page)
+		u.starting, u.synced = len(u.snapshot) > 0, nil
+		p.More = u.starting
+		return p.render(s.cursor(u.seq)), false
 	}
 	for {
 		e, missing, gone := s.world.changes.at(u.seq)
 		switch {
-		case missing:
-			return nil, false
-		case gone:
-			s.lag(corr, u)
-			return nil, false
+		case missing, gone:
+			return nil, gone
 		case !u.wants(e.owner):
 			u.seq = e.seq
 			continue
@@ -190,16 +209,49 @@ func (s *Session) nextPage(corr uint64, u *subscription) ([]byte, bool) {
 		if u.page++; u.page == len(e.pages) {
 			u.seq, u.page = e.seq, 0
 		}
-		return body, true
+		return body, false
+	}
+}
+
+// batch gathers frames of the feed, so that many small ones are one write. A
+// large body is written as it is: all subscribers share it.
+type batch struct {
+	s       *Session
+	buf     []byte
+	written int
+}
+
+// largeBody is the length in bytes from which a body is not copied.
+const largeBody = 8 << 10
+
+func (b *batch) add(corr uint64, body []byte) {
+	h := wire.Header{Type: wire.StreamData, Corr: corr}
+	b.written += wire.HeaderLen + len(body)
+	if len(body) < largeBody {
+		b.buf = wire.AppendFrame(b.buf, h, body)
+		return
+	}
+	h.Len = uint32(len(body))
+	b.buf = h.Append(b.buf)
+	b.flush()
+	b.s.write(toPeer, body)
+}
+
+func (b *batch) flush() {
+	if len(b.buf) > 0 {
+		b.s.write(toPeer, b.buf)
+		b.buf = nil
 	}
 }
 
 // Unsent tells the session how much of what it wrote to the peer is still with
-// its driver. When nothing is, what waited for room goes on.
-func (s *Session) Unsent(n int) {
-	was := s.unsent
+// its driver, and reports whether subscriptions go on: the driver hands it a feed
+// event when it has nothing better to do.
+func (s *Session) Unsent(n int) (more bool) {
 	s.unsent = n
-	if n == 0 && (was > 0 || s.behind) && !s.ended {
-		s.pump()
+	more = s.behind && !s.blocked() && !s.ended
+	if more {
+		s.behind = false
 	}
+	return more
 }

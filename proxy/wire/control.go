@@ -68,6 +68,20 @@ const (
 	CodeNotRegistered = "not_registered"
 )
 
+// Refusals and ends of a scope.subscribe, shaped as the router's spawn feed
+// shapes its own (section 5).
+const (
+	// CodeCursorIncarnation refuses a cursor of another incarnation. Its detail is
+	// {current_daemon_incarnation}.
+	CodeCursorIncarnation = "scope_cursor_incarnation_mismatch"
+	// CodeCursorTooOld refuses a cursor behind which events are no longer kept. Its
+	// detail is {oldest_retained_cursor}, that of the oldest event which is.
+	CodeCursorTooOld = "scope_cursor_too_old"
+	// CodeSubscriberLagged ends a subscription that is too far behind. Its detail
+	// is {first_undelivered_cursor}.
+	CodeSubscriberLagged = "scope_subscriber_lagged"
+)
+
 // MarkPrefix begins the one string that the sidecar adds to an open's
 // consumer_capabilities on its way through the router. What follows is a
 // secret.
