@@ -43,9 +43,10 @@ func TestHandshakeIsBoundedInTimeAndNumber(t *testing.T) {
 			silent = append(silent, r.Pipe())
 		}
 		synctest.Wait()
-		over := r.Pipe()
+		over, start := r.Pipe(), time.Now()
 		_, err := over.Read(make([]byte, 1))
 		require.Error(t, err)
+		require.Zero(t, time.Since(start), "one too many is closed at once")
 		elapse(handshake.Timeout + time.Millisecond)
 		synctest.Wait()
 		r.client().Settle()

@@ -336,6 +336,25 @@ func TestRestartOfABusyModuleRunsOut(t *testing.T) {
 	})
 }
 
+func TestADrainDoesNotWaitForSubscriptions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newTestRig(t, Config{Modules: []ModuleConfig{{ID: "tool"}}})
+		m, _ := r.launched("tool")
+		c := r.client()
+		o := c.StartOpen("tool")
+		m.NextBind().Ack()
+		o.Route().Send(wire.Request, wire.FlagSubscription, 500, []byte("held"))
+		c.Settle()
+		start := time.Now()
+		require.NoError(t, r.Restart("tool"))
+		c.NextPush("route.closing")
+		closed := c.NextPush("route.closed")
+		require.Zero(t, time.Since(start))
+		require.Equal(t, "true", string(closed.Member("drained")))
+		require.Equal(t, "1", string(closed.Member("excluded_subscriptions")))
+	})
+}
+
 func TestSetEnabled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newTestRig(t, Config{Modules: []ModuleConfig{{ID: "tool"}}})
