@@ -124,6 +124,8 @@ func (s *Session) request(f held) {
 		s.open(f, &o)
 	case op == wire.OpServerDescribe:
 		s.forward(f, request{kind: describeRequest})
+	case op == wire.OpCatalogList:
+		s.forward(f, request{kind: catalogRequest})
 	default:
 		s.forward(f, request{kind: plainRequest})
 	}
@@ -186,6 +188,8 @@ func (s *Session) answer(f held) {
 		s.helloAnswered(f)
 	case updateRequest:
 		s.updated(f)
+	case catalogRequest:
+		s.write(toPeer, withoutHelpers(f))
 	default:
 		s.write(toPeer, f.frame)
 	}

@@ -84,6 +84,7 @@ const (
 	describeRequest
 	helloRequest
 	updateRequest
+	catalogRequest
 )
 
 // newSession makes the machine for a connection that has authenticated on both

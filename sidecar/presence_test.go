@@ -121,7 +121,7 @@ func TestWhenTheRouterGoesOurFileGoesFirstAndANewWorldComesWithIt(t *testing.T) 
 	owner.Ended()
 	r.withdrawn()
 
-	router = r.startRouter("owner")
+	r.startRouter("owner")
 	r.published()
 	eventually(t, "the router's state", func() bool { return s.Router().Attached })
 	require.NotEqual(t, first, s.Router().Incarnation)

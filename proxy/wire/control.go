@@ -87,6 +87,10 @@ const (
 // secret.
 const MarkPrefix = "scopeward.open/"
 
+// HelperPrefix begins the module id of the short-lived registrations that the
+// sidecar makes for itself. They are hidden from catalogs.
+const HelperPrefix = "scopeward-probe-"
+
 // ErrorBody is the body of an Error frame. Errors carry no op: only the corr
 // says what they answer.
 type ErrorBody struct {

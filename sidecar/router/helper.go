@@ -11,10 +11,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// HelperPrefix begins the module id of every helper of ours. The proxy hides
-// such modules from catalogs.
-const HelperPrefix = "scopeward-probe-"
-
 // helper is a short-lived registration of our own: one connection, one role,
 // never bound to.
 type helper struct {
@@ -31,7 +27,7 @@ func (l *Link) registerHelper(ctx context.Context) (*helper, error) {
 	}
 	var random [8]byte
 	rand.Read(random[:])
-	h := &helper{link: link, id: HelperPrefix + hex.EncodeToString(random[:])}
+	h := &helper{link: link, id: wire.HelperPrefix + hex.EncodeToString(random[:])}
 	hello := struct {
 		Manifest    jsontext.Value `json:"manifest"`
 		ProtocolVer int            `json:"protocol_ver"`
