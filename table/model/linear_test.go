@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -26,7 +27,7 @@ import (
 func TestS4_ReserveCommitApplyAndReleaseAreLinearizable(t *testing.T) {
 	histories := 200
 	if testing.Short() {
-		histories = 40
+		histories = 100
 	}
 	met := map[string]int{}
 	for i := range histories {
@@ -41,12 +42,12 @@ func TestS4_ReserveCommitApplyAndReleaseAreLinearizable(t *testing.T) {
 				}
 			}
 		}
-		t.Logf("%v", met)
 		result, _ := porcupine.CheckOperationsVerbose(sequential, operations, 20*time.Second)
 		if result != porcupine.Ok {
 			t.Fatalf("history %d is %s:\n%s", i, result, historyText(operations))
 		}
 	}
+	t.Logf("%d histories: %v", histories, met)
 	for _, answer := range []string{"committed", "scope_ended", "scope_changed", "gone", "scope_sync_stale", "updated", "replaced", "scope_epoch_in_use", "true", "false", "overlap"} {
 		require.NotZero(t, met[answer], "no history had %s: %v", answer, met)
 	}
@@ -177,12 +178,23 @@ func (h *history) run(callers, each int) []porcupine.Operation {
 	for i := range callers {
 		random := rand.New(rand.NewPCG(h.random.Uint64(), uint64(i)))
 		wait.Go(func() {
+			var mine []uint64 // admitted, and not yet settled
 			ready.Wait()
 			for range each {
 				c := h.next(random)
+				switch {
+				case c.op == "commit" && len(mine) > 0:
+					c.route, mine = mine[0], mine[1:]
+				case c.op == "commit" && random.IntN(4) > 0:
+					c = call{op: "reserve", host: 1 + random.IntN(3), route: h.epoch.Load()}
+				}
 				at := h.clock.Add(1)
 				runtime.Gosched() // calls of others begin before this one is made
 				output := h.take(c)
+				if id, admitted := strings.CutPrefix(output, "true "); admitted && c.op == "reserve" {
+					route, _ := strconv.ParseUint(id, 10, 64)
+					mine = append(mine, route)
+				}
 				operations[i] = append(operations[i], porcupine.Operation{
 					ClientId: i, Input: c, Call: at, Output: output, Return: h.clock.Add(1),
 				})
@@ -199,24 +211,23 @@ func (h *history) next(random *rand.Rand) call {
 	route := h.last.Load()
 	route -= min(route, uint64(random.IntN(4)))
 	switch n := random.IntN(20); {
-	case n < 6:
+	case n < 8:
 		return call{op: "reserve", host: 1 + random.IntN(3), hold: random.IntN(3) == 0, route: h.epoch.Load()}
-	case n < 12:
-		return call{op: "commit", route: route}
 	case n < 14:
+		return call{op: "commit", route: route}
+	case n < 16:
 		return call{op: "release", route: route}
-	case n < 15:
+	case n < 17 && random.IntN(3) == 0:
 		return call{op: "leave", host: 1 + random.IntN(3)}
 	}
 	c := command{op: "apply", owner: "core", generation: h.gen.Add(1)}
 	epoch := h.epoch.Load()
-	switch random.IntN(6) {
+	switch random.IntN(12) {
 	case 0:
 		c.ends = []model.End{{Ref: "s", Epoch: epoch}}
-	case 1:
-		c.records = []model.Record{contended(h.epoch.Add(1), "x", true, false)}
-	case 2:
-		c.records = []model.Record{contended(h.epoch.Add(1), "x", true, true)}
+		h.epoch.Add(1)
+	case 1, 2:
+		c.records = []model.Record{contended(h.epoch.Add(1), "x", true, random.IntN(2) == 0)}
 	case 3:
 		c.records = []model.Record{contended(epoch, "x", false, false)}
 	default:
