@@ -25,14 +25,17 @@ type RunParams struct {
 }
 
 const (
+	codeDuplicate = "duplicate_module_id"
+
 	defaultRetry = 500 * time.Millisecond
 	helloTimeout = 5 * time.Second
 )
 
 // Run connects and registers a provider, follows scopes for its watcher, and
 // connects again when the connection ends, until ctx does. It returns ctx's
-// error, or a [RefusedError] when a Hello was refused: the router does not know
-// this provider, and it will not tomorrow.
+// error, or a [RefusedError] when a Hello was refused: the router does not want
+// this provider, and will not tomorrow. While an older connection of the same id
+// is on its way out, it tries again.
 func Run(ctx context.Context, p RunParams) error {
 	if p.Retry <= 0 {
 		p.Retry = defaultRetry
@@ -40,7 +43,7 @@ func Run(ctx context.Context, p RunParams) error {
 	for {
 		err := p.once(ctx)
 		p.Watcher.Lost()
-		if refused := new(RefusedError); errors.As(err, &refused) {
+		if refused := new(RefusedError); errors.As(err, &refused) && refused.Code != codeDuplicate {
 			return err
 		}
 		select {
