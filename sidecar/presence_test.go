@@ -273,13 +273,18 @@ func TestStopDrainsWithdrawsAndLeavesNothing(t *testing.T) {
 	route := client.Open("tool", routertest.Scope(routertest.Selector("owner", "s", 1)))
 	require.Equal(t, "hi", route.Call("hi"))
 
-	r.stop(s)
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		r.stop(s)
+	}()
 	push := client.NextPush(wire.OpRouteClosed)
+	_, err := os.Stat(r.front)
+	require.ErrorIs(t, err, os.ErrNotExist, "nobody is led here any more")
+	<-stopped
 	require.Equal(t, "restart", push.Text("reason"))
 	require.Equal(t, "false", string(push.Member("terminal")))
 	client.Ended()
-	_, err := os.Stat(r.front)
-	require.ErrorIs(t, err, os.ErrNotExist)
 	lock, err := connfile.TakeLock(r.front)
 	require.NoError(t, err, "the path is free again")
 	require.NoError(t, lock.Release())
