@@ -1,0 +1,101 @@
+package scenario
+
+import (
+	"context"
+
+	"github.com/stretchr/testify/require"
+
+	"scopeward/proxy/routertest"
+	"scopeward/proxy/wire"
+)
+
+// module is a registered module: an owner, a provider, or both.
+type module struct {
+	*routertest.Module
+	s      *stage
+	launch routertest.Launch
+}
+
+// module registers the live launch of id. It accepts every bind and echoes every
+// call.
+func (s *stage) module(id string, opts ...routertest.HelloOption) *module {
+	s.t.Helper()
+	m := s.holding(id, opts...)
+	m.Serve()
+	return m
+}
+
+// holding registers a module whose binds wait until they are answered by hand.
+func (s *stage) holding(id string, opts ...routertest.HelloOption) *module {
+	s.t.Helper()
+	return s.launched(s.router.Launch(id), opts...)
+}
+
+// launched registers a launch that is there already.
+func (s *stage) launched(l routertest.Launch, opts ...routertest.HelloOption) *module {
+	s.t.Helper()
+	m := &module{routertest.DialModule(s.t, s.front), s, l}
+	m.Hello(l.ModuleID, append([]routertest.HelloOption{routertest.Nonce(l)}, opts...)...)
+	s.modules[l.ModuleID] = m
+	return m
+}
+
+// crash kills the module's process and connection and returns the launch with
+// which the router replaces it.
+func (m *module) crash() routertest.Launch {
+	m.s.t.Helper()
+	m.s.router.Crash(m.launch, 9)
+	m.Close()
+	ctx, cancel := context.WithTimeout(m.s.t.Context(), routertest.Patience)
+	defer cancel()
+	next, err := m.s.router.AwaitLaunch(ctx, m.launch.ModuleID, m.launch)
+	require.NoError(m.s.t, err)
+	return next
+}
+
+// sync sends the full set.
+func (m *module) sync(generation uint64, records ...doc) said {
+	m.s.t.Helper()
+	scopes := make([]any, len(records))
+	for i, r := range records {
+		scopes[i] = r
+	}
+	return m.s.said(m.Sync(generation, scopes...))
+}
+
+// apply sends a delta of records and ends.
+func (m *module) apply(generation uint64, changes ...any) said {
+	m.s.t.Helper()
+	var upsert, ends []any
+	for _, c := range changes {
+		if e, ok := c.(ending); ok {
+			ends = append(ends, e)
+		} else {
+			upsert = append(upsert, c)
+		}
+	}
+	return m.s.said(m.Apply(generation, upsert, ends))
+}
+
+// sends sends any request body.
+func (m *module) sends(body any) said {
+	m.s.t.Helper()
+	return m.s.said(m.Ask(body))
+}
+
+// reads is scope.describe.
+func (m *module) reads(owner, ref string) said {
+	m.s.t.Helper()
+	return m.s.said(m.Describe(owner, ref))
+}
+
+// gone waits for the end of a module that a router has dismissed in a swap: it
+// says so, and the pairs of its routes.
+func (m *module) dismissed() {
+	m.s.t.Helper()
+	for {
+		if f := m.Next(); f.Type == wire.Goodbye && f.Channel == wire.ControlChannel {
+			return
+		}
+	}
+}
