@@ -21,6 +21,19 @@ const (
 	exitNotFound = 127 // as a shell's
 )
 
+// exitCodes tells them to whoever asks for help.
+const exitCodes = `Exit codes:
+  0    done
+  1    failed
+  2    wrong usage
+  3    the answer is no: status of a sidecar that is not ready, explain of an
+       open that would be refused
+  69   no sidecar answers
+  75   waited in vain
+  78   the configuration has to be corrected
+  126  exec can't run the program
+  127  exec can't find it`
+
 // usageError is a command line that can't be meant.
 type usageError struct{ error }
 

@@ -10,6 +10,7 @@ func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "scopeward",
 		Short:         "Scopes for a module router that has none",
+		Long:          "Scopes for a module router that has none.\n\n" + exitCodes,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.NoArgs,

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -24,7 +25,7 @@ func TestReading(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/reading",
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "conf": conf, "waitfile": waitFile, "term": terminate, "secretless": secretless,
+			"exits": exits, "conf": conf, "waitfile": waitFile, "term": terminate, "secretless": secretless, "retry": retry,
 		},
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("HOME", e.WorkDir)
@@ -127,6 +128,25 @@ func (t *storyTB) await(path string) {
 		case <-w.Changes():
 		case <-deadline:
 			t.Fatalf("%s does not come", path)
+		}
+	}
+}
+
+// retry PATTERN PROGRAM... runs a program until it prints what matches.
+func retry(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: retry PATTERN PROGRAM...")
+	}
+	pattern := regexp.MustCompile(args[0])
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(10 * time.Second); ; <-tick.C {
+		ts.Check(ts.Exec(args[1], args[2:]...))
+		if pattern.MatchString(ts.ReadFile("stdout")) {
+			return
+		}
+		if time.Now().After(end) {
+			ts.Fatalf("%s does not come: %s", args[0], ts.ReadFile("stdout"))
 		}
 	}
 }
