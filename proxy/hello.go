@@ -33,10 +33,6 @@ func (s *Session) hello(f held) {
 		return
 	}
 	if s.role == registered && !s.dismissed {
-		if m, what := readHello(&o); what == "" && m.id == s.module.id {
-			s.forward(f, request{kind: plainRequest}) // the router refuses it by name
-			return
-		}
 		s.refuse(toPeer, f.Corr, wire.CodeInvalidHello, "this connection is registered; say Goodbye on channel 0 first")
 		return
 	}

@@ -28,6 +28,7 @@ type open struct {
 	identity identity
 	claimed  table.Principal
 	caps     jsontext.Value // consumer_capabilities as sent; nil when absent
+	turn     *turn
 
 	// Guarded by World.mu.
 	state openState
@@ -133,11 +134,16 @@ func (s *Session) openAs(f held, o *wire.Object, claimed table.Principal) {
 		s.refuse(toPeer, f.Corr, wire.CodeInvalidControlBody, `"target", "identity" or "consumer_capabilities" is not as route.open defines it`)
 		return
 	}
+	if !s.turnFor(&s.lanes[toRouter], f, op.target.ModuleID) {
+		return
+	}
+	op.turn, s.turn = s.turn, nil
 	op.mark = newMark()
 	o.Delete("scope")
 	o.Set("consumer_capabilities", wire.MustMarshal(append(list[:len(list):len(list)], op.mark)))
 	body := o.Append(make([]byte, 0, len(f.frame)+len(op.mark)+64))
 	if len(body) > wire.MaxBody {
+		s.world.callTurns(s.world.turns.give(op.turn))
 		s.refuse(toPeer, f.Corr, wire.CodeInvalidRequest, "the open is too long to carry a scope")
 		return
 	}

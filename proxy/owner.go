@@ -113,6 +113,7 @@ func (w *World) apply(claim table.Claim, op string, body []byte) (*table.Applied
 // Sweep ends every scope whose deadline has passed and drains its routes. A
 // timer only prompts it: the wall clock decides.
 func (w *World) Sweep() {
+	w.callTurns(w.turns.overdue())
 	if !w.Table.HasDeadlines() {
 		return
 	}

@@ -19,8 +19,8 @@ const stuckLimit = time.Second
 // other once the first has closed.
 const lingerLimit = time.Second
 
-// turns is how many reads one side gets before the loop looks at the others.
-const turns = 4
+// readsInARow is how many reads one side gets before the loop looks at the others.
+const readsInARow = 4
 
 // pair is a session with its two sockets.
 type pair struct {
@@ -55,7 +55,7 @@ func (p *pair) mayRead(sd *side) bool {
 // read moves what a side has sent.
 func (l *Loop) read(sd *side) {
 	p := sd.pair
-	for range turns {
+	for range readsInARow {
 		if !sd.readable || p.linger || !p.mayRead(sd) {
 			return
 		}

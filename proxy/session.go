@@ -50,6 +50,7 @@ type Session struct {
 	early    map[table.RouteID]table.Drain // drains that came before the opener's answer
 	parted   map[leg]bool                  // pairs the client said Goodbye to before they were answered
 	marked   int                           // marked opens among requests
+	turn     *turn                         // that the parked open waits for or has
 
 	// As a module.
 	module    module
@@ -297,6 +298,7 @@ func (s *Session) clear() {
 	for len(s.subs) > 0 {
 		s.endSubscription(s.subs[0].corr)
 	}
+	s.forfeit()
 	if s.role == registered {
 		s.world.launches.Unregistered(s.id)
 	}

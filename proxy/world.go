@@ -26,6 +26,7 @@ type World struct {
 	post     func(ConnID, Event) // to a session's driver; never blocks
 	work     func(func())        // runs a job off the drivers' threads
 
+	turns   turns   // of marked opens at the router
 	changes changes // the rendered tail of the table's feed
 
 	mu    sync.Mutex
@@ -108,6 +109,7 @@ func (w *World) commit(op *open) {
 // finish ends an open and returns the route it holds, and whether that route is
 // live.
 func (w *World) finish(op *open) (route table.RouteID, live bool) {
+	w.callTurns(w.turns.give(op.turn))
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.opens, op.mark)

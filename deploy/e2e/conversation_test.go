@@ -286,9 +286,6 @@ func (c *conversation) moduleOps() {
 		c.send(c.module, wire.Header{Corr: c.corr}, []byte(body))
 		c.hear()
 	}
-	c.corr++
-	c.send(c.module, wire.Header{Type: wire.Hello, Corr: c.corr}, helloBody("tool"))
-	require.Equal(c.t, wire.Error, c.hear().Type, "a second Hello")
 }
 
 // reregister ends the registration with one live route and says Hello under
