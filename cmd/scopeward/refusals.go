@@ -84,9 +84,9 @@ func (r *refusals) follow(ctx context.Context, client *api.Client, out io.Writer
 	if !r.json {
 		refusalHead(s)
 	}
-	var seen uint64
+	seen := map[uint64]bool{} // events of two threads may come the other way round
 	for i := len(past.Refusals) - 1; i >= 0; i-- {
-		seen = max(seen, past.Refusals[i].Seq)
+		seen[past.Refusals[i].Seq] = true
 		if err := r.print(s, out, past.Refusals[i]); err != nil {
 			return err
 		}
@@ -102,7 +102,7 @@ func (r *refusals) follow(ctx context.Context, client *api.Client, out io.Writer
 		if err != nil {
 			return err
 		}
-		if e.Seq <= seen || !r.wants(e) {
+		if seen[e.Seq] || !r.wants(e) {
 			continue
 		}
 		if err := errors.Join(r.print(s, out, e), s.flush()); err != nil {

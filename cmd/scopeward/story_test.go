@@ -40,7 +40,7 @@ const storyProof = "an operator must never read this"
 
 // story is a router at ROUTER, and what happens behind and before a sidecar that
 // publishes at FRONT: an owner syncs, a route opens, another is refused, a record
-// is refused. Then it writes its secrets to SECRETS, one a line, and stays until
+// is refused; with "expiry" behind them, a deadline passes too. Then it writes its secrets to SECRETS, one a line, and stays until
 // it is told to end.
 func story() {
 	router, front, secrets := os.Args[1], os.Args[2], os.Args[3]
@@ -77,6 +77,11 @@ func story() {
 	proven["bind_proof"] = base64.RawURLEncoding.EncodeToString([]byte(storyProof))
 	client.Open("tool", routertest.Scope(proven))
 
+	if len(os.Args) > 4 && os.Args[4] == "expiry" {
+		owner.Apply(2, []any{routertest.Doc{"ref": "short", "scope_epoch": 3, "kind": "ephemeral", "carriers": []any{direct},
+			"expires_at_ms": time.Now().Add(time.Second).UnixMilli()}}, nil).OK()
+		client.Open("tool", routertest.Scope(routertest.Selector("core", "short", 3))).Drained("scope_ended")
+	}
 	told := strings.Join([]string{
 		storyProof, proven["bind_proof"].(string), hex.EncodeToString(hash[:]), launch.Nonce,
 		hex.EncodeToString(r.File().Key), "scopeward.open/",
