@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"os"
 	"strconv"
 	"sync"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"scopeward/sidecar/config"
 	"scopeward/sidecar/launch"
 	"scopeward/sidecar/router"
+	"scopeward/sidecar/systemd"
 )
 
 // probeEvery is how often attribution tries itself: its programs can be detached
@@ -23,23 +25,25 @@ const probeEvery = 30 * time.Second
 // attribution is where knowledge of processes comes from, or the reason why
 // there is none. Its zero source attributes nothing.
 type attribution struct {
-	mode   config.AttributionMode // what is done in effect
-	source *bpf.Attributor        // nil exactly when mode is off
-	why    string                 // why mode is not what was configured
+	source *bpf.Attributor // nil exactly when mode is off
+	why    string          // why mode is not what was configured
 	log    *zap.Logger
 
 	mu    sync.Mutex
-	fault string // what the last self-probe found, "" when it passed
+	mode  config.AttributionMode // what is done in effect
+	fault string                 // what the last self-probe found, "" when it passed
 }
 
 // openAttribution opens the source that the configuration asks for. Observing
 // without any source is a state with a name; enforcing without one is refused.
-func openAttribution(c config.Attribution, log *zap.Logger) (*attribution, error) {
+//
+// What an earlier process stored goes on without a gap when it is whole.
+func openAttribution(c config.Attribution, inherited []*os.File, log *zap.Logger) (*attribution, error) {
 	a := &attribution{mode: c.Mode, log: log}
 	if c.Mode == config.AttributionOff {
 		return a, nil
 	}
-	source, err := bpf.OpenAny(bpf.Params{Log: log, CgroupPath: c.Cgroup})
+	source, err := bpf.OpenAny(bpf.Params{Log: log, CgroupPath: c.Cgroup, Inherited: inherited})
 	if err == nil {
 		a.source = source
 		status := source.Status()
@@ -61,6 +65,42 @@ func openAttribution(c config.Attribution, log *zap.Logger) (*attribution, error
 	return nil, &StartError{
 		Subject: `"attribution.mode" is "` + string(c.Mode) + `"`,
 		What:    "no source of attribution works here: " + err.Error(), Remedy: remedy, Err: err,
+	}
+}
+
+// effective is the mode that is in effect.
+func (a *attribution) effective() config.AttributionMode {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.mode
+}
+
+// mayBe reports whether a running source can change to mode.
+func (a *attribution) mayBe(mode config.AttributionMode) bool {
+	return a.source != nil && mode != config.AttributionOff
+}
+
+func (a *attribution) setMode(mode config.AttributionMode) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.mode = mode
+}
+
+// store gives the programs to the service manager, so that a restart leaves no
+// gap. With nothing to give, what an earlier process stored is taken out.
+func (a *attribution) store(m *systemd.Manager) {
+	var files []*os.File
+	if a.source != nil {
+		var err error
+		if files, err = a.source.Files(); err != nil {
+			a.log.Warn("the programs can't be handed to the service manager", zap.Error(err))
+		}
+	}
+	if err := m.Store(files); err != nil {
+		a.log.Warn("the programs were not handed to the service manager: a restart has a gap", zap.Error(err))
+	}
+	for _, f := range files {
+		f.Close()
 	}
 }
 

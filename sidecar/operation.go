@@ -93,7 +93,7 @@ func (s *Sidecar) state() operator.State {
 
 // view is attribution as the operator sees it.
 func (a *attribution) view() api.Attribution {
-	v := api.Attribution{Mode: string(a.mode), Source: "none", Why: a.why, Bypassing: []api.Bypass{}}
+	v := api.Attribution{Mode: string(a.effective()), Source: "none", Why: a.why, Bypassing: []api.Bypass{}}
 	if a.source == nil {
 		if v.Why == "" {
 			v.Why = "attribution.mode is " + string(config.AttributionOff)

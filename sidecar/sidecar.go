@@ -18,6 +18,7 @@ import (
 	"scopeward/sidecar/config"
 	"scopeward/sidecar/launch"
 	"scopeward/sidecar/operator"
+	"scopeward/sidecar/systemd"
 	"scopeward/table"
 )
 
@@ -29,14 +30,21 @@ const healSuffix = ".modules"
 
 // Params are what a sidecar needs for life.
 type Params struct {
-	Config config.Config
-	Log    *zap.Logger
+	Config  config.Config
+	Log     *zap.Logger
+	Level   *zap.AtomicLevel // of Log, for a reload; nil: it stays
+	Manager *systemd.Manager // nil: there is none
 }
 
 // Sidecar is the running application. Start and Stop are called once each.
 type Sidecar struct {
-	cfg config.Config
-	log *zap.Logger
+	cfg     config.Config // as we started
+	log     *zap.Logger
+	level   *zap.AtomicLevel
+	manager *systemd.Manager
+
+	reloading sync.Mutex
+	running   config.Config // what is in effect, guarded by reloading
 
 	publication *publication
 	attribution *attribution
@@ -54,7 +62,14 @@ type Sidecar struct {
 
 // New returns a sidecar that has not begun.
 func New(p Params) *Sidecar {
-	return &Sidecar{cfg: p.Config, log: p.Log.Named("sidecar"), failed: make(chan error, 1)}
+	s := &Sidecar{
+		cfg: p.Config, running: p.Config, log: p.Log.Named("sidecar"),
+		level: p.Level, manager: p.Manager, failed: make(chan error, 1),
+	}
+	if s.manager == nil {
+		s.manager = &systemd.Manager{}
+	}
+	return s
 }
 
 // Failed delivers the first error that ends a running sidecar: something that an
@@ -84,11 +99,12 @@ func (s *Sidecar) Start(ctx context.Context) error {
 	}
 	undo = append(undo, s.publication.release)
 	var err error
-	if s.attribution, err = openAttribution(s.cfg.Attribution, s.log); err != nil {
+	undo = append(undo, s.manager.Release)
+	if s.attribution, err = openAttribution(s.cfg.Attribution, s.manager.Inherited(), s.log); err != nil {
 		return fail(err)
 	}
 	undo = append(undo, s.attribution.close)
-	if s.listener, err = listen(ctx, s.cfg.Listen); err != nil {
+	if s.listener, err = s.listen(ctx); err != nil {
 		return fail(err)
 	}
 	undo = append(undo, func() { s.listener.Close() })
@@ -109,8 +125,24 @@ func (s *Sidecar) Start(ctx context.Context) error {
 	if err := s.operate(ctx, socket); err != nil {
 		return fail(err)
 	}
+	s.attribution.store(s.manager)
+	s.manager.Release()
 	s.run()
+	s.announce()
 	return nil
+}
+
+// listen takes the service manager's socket, or opens our port.
+func (s *Sidecar) listen(ctx context.Context) (net.Listener, error) {
+	l, err := s.manager.Listener()
+	switch {
+	case err != nil:
+		return nil, &StartError{"the socket unit", err.Error(), "give it one ListenStream such as 127.0.0.1:7380", err}
+	case l == nil:
+		return listen(ctx, s.cfg.Listen)
+	}
+	s.log.Info("the service manager listens for us", zap.Stringer("address", l.Addr()), zap.String("listen", s.cfg.Listen))
+	return l, nil
 }
 
 // listen opens our port, or says who is to give way.
@@ -133,7 +165,7 @@ func (s *Sidecar) build() error {
 	id := newIdentity()
 	s.operation = newOperation(s.log)
 	s.launches = launch.New(launch.Params{
-		Log: s.log.Named("launch"), Mode: s.attribution.mode, Match: s.cfg.Attribution.Match,
+		Log: s.log.Named("launch"), Mode: s.attribution.effective(), Match: s.cfg.Attribution.Match,
 		Attributor: s.attribution.attributor(), Report: s.operation.journal.Mismatch,
 	})
 	s.operation.journal.Attribute(s.launches)
@@ -176,6 +208,7 @@ func (s *Sidecar) run() {
 	})
 	s.wg.Go(func() { s.healer.run(ctx) })
 	s.wg.Go(func() { s.attribution.watch(ctx) })
+	s.wg.Go(func() { s.supervise(ctx) })
 	s.wg.Go(func() { s.until(ctx, s.publication.guard) })
 	s.wg.Go(func() { s.until(ctx, s.keeper.run) })
 	s.log.Info("listening", zap.Stringer("address", s.listener.Addr()))
@@ -198,6 +231,9 @@ func (s *Sidecar) fail(err error) {
 // that lets their openers come back, closes every session and waits for every
 // goroutine, or for ctx.
 func (s *Sidecar) Stop(ctx context.Context) error {
+	if err := s.manager.Stopping(stopTimeout); err != nil {
+		s.log.Warn("the service manager was not told that we stop", zap.Error(err))
+	}
 	s.publication.withdraw()
 	s.healer.hold()
 	s.listener.Close()

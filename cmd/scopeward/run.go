@@ -2,6 +2,8 @@ package main
 
 import (
 	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -19,11 +21,15 @@ func newRun() *cobra.Command {
 		Short: "Stand in front of the router until SIGTERM",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			cfg, err := config.Load(file, os.Getenv)
+			reload := make(chan os.Signal, 1)
+			signal.Notify(reload, syscall.SIGHUP)
+			defer signal.Stop(reload)
+			load := func() (config.Config, error) { return config.Load(file, os.Getenv) }
+			cfg, err := load()
 			if err != nil {
 				return err
 			}
-			return sidecar.Run(c.Context(), cfg)
+			return sidecar.Run(c.Context(), sidecar.RunParams{Config: cfg, Load: load, Reload: reload})
 		},
 	}
 	configFlag(c, &file)

@@ -5,7 +5,6 @@ import (
 
 	"scopeward/proxy"
 	"scopeward/proxy/wire"
-	"scopeward/sidecar/config"
 	"scopeward/sidecar/router"
 )
 
@@ -37,7 +36,7 @@ func (s *span) permit(q proxy.Question, p Process) proxy.Answer {
 	if reason == "" {
 		return proxy.Answer{}
 	}
-	enforce := s.t.p.Mode == config.AttributionEnforce
+	enforce := s.t.now().enforces()
 	if s.t.p.Report != nil {
 		s.t.p.Report(Mismatch{q.Conn, q.Kind, q.ModuleID, p, reason, enforce})
 	}
@@ -115,7 +114,7 @@ func (s *span) probe(q proxy.Question) router.Verdict {
 // launchOf returns the launch of the module that p belongs to. A router without
 // a feed names no launches: there whoever descends from the router does.
 func (s *span) launchOf(moduleID string, p Process) (Process, bool) {
-	tree := s.t.p.Match == config.MatchTree
+	tree := s.t.now().tree()
 	if !s.feed {
 		return p, s.childOfRouter(p, tree)
 	}
@@ -200,17 +199,17 @@ func (s *span) compareCandidate(moduleID string, let, named Process) {
 	if now, ok := s.t.p.Attributor.Lookup(let.PID); !ok || !now.Same(let) {
 		return // the candidate was rolled back before
 	}
-	if let.Same(named) || named.Start != 0 && s.t.descends(let, named, s.t.p.Match == config.MatchTree) {
+	if let.Same(named) || named.Start != 0 && s.t.descends(let, named, s.t.now().tree()) {
 		return
 	}
 	if s.t.p.Report != nil {
 		s.t.p.Report(Mismatch{
 			Kind: proxy.AskHello, ModuleID: moduleID, Process: let,
 			Reason:  fmt.Sprintf("pid %d was taken for the candidate, the router launched pid %d", let.PID, named.PID),
-			Refused: s.t.p.Mode == config.AttributionEnforce,
+			Refused: s.t.now().enforces(),
 		})
 	}
-	if s.t.p.Mode == config.AttributionEnforce {
+	if s.t.now().enforces() {
 		s.cutProcess(let)
 	}
 }

@@ -152,7 +152,8 @@ func (s *span) answer(q proxy.Question, reply func(proxy.Answer)) {
 		}
 		judge = func() proxy.Answer { return s.standing(q.Conn) }
 	case proxy.AskHello, proxy.AskIdentity:
-		if s.t.p.Mode == config.AttributionOff {
+		policy := s.t.now()
+		if policy.mode == config.AttributionOff {
 			reply(proxy.Answer{})
 			return
 		}
@@ -161,7 +162,7 @@ func (s *span) answer(q proxy.Question, reply func(proxy.Answer)) {
 			reply(proxy.Answer{})
 			return
 		}
-		if s.t.p.Mode == config.AttributionObserve {
+		if policy.mode == config.AttributionObserve {
 			reply(proxy.Answer{})
 			s.job(func() { s.permit(q, p) })
 			return

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"sync"
+	"sync/atomic"
 
 	"go.uber.org/zap"
 
@@ -48,7 +49,8 @@ type Params struct {
 
 // Table is the launch table. It implements [proxy.Launches] and [proxy.Peers].
 type Table struct {
-	p Params
+	p      Params
+	policy atomic.Pointer[policy]
 
 	mu    sync.Mutex
 	peers map[proxy.ConnID]held
@@ -57,7 +59,9 @@ type Table struct {
 
 // New returns a table without a router.
 func New(p Params) *Table {
-	return &Table{p: p, peers: map[proxy.ConnID]held{}}
+	t := &Table{p: p, peers: map[proxy.ConnID]held{}}
+	t.policy.Store(&policy{p.Mode, p.Match})
+	return t
 }
 
 // Attach begins a span: it asks the router who is launched and follows its feed
