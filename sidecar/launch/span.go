@@ -86,6 +86,7 @@ func (s *span) moduleLocked(id string) *module {
 			id:     id,
 			turn:   make(chan struct{}, 1),
 			live:   map[uint64]*process{},
+			owned:  map[uint64]fingerprint{},
 			minted: map[fingerprint]table.Launch{},
 			pinned: map[fingerprint]Process{},
 		}

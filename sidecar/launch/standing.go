@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"maps"
 	"time"
 
 	"scopeward/proxy"
@@ -52,12 +53,13 @@ func (s *span) standingOnce(id proxy.ConnID) (proxy.Answer, bool) {
 		return proxy.Answer{}, true
 	}
 	s.settle(r.module)
-	if s.feed && s.contested(r.module) {
+	if s.feed && s.contested(r) {
 		snap, err := s.link().SpawnSnapshot(s.ctx)
 		if err != nil {
 			return proxy.Answer{}, false
 		}
 		s.merge(snap)
+		s.place(r)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,10 +69,12 @@ func (s *span) standingOnce(id proxy.ConnID) (proxy.Answer, bool) {
 	return s.standingLocked(r), true
 }
 
-func (s *span) contested(m *module) bool {
+// contested reports whether the router must be asked which launch is current: two
+// Hellos of an id are live, or one is not placed yet.
+func (s *span) contested(r *registration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(m.regs) > 1
+	return len(r.module.regs) > 1 || r.launch == 0
 }
 
 // standingLocked answers from what is known.
@@ -180,9 +184,13 @@ func (s *span) place(r *registration) {
 	}
 }
 
-// takenLocked reports whether an earlier registration with another nonce has, or
-// may yet get, the generation that r was born in.
+// takenLocked reports whether another nonce has, or may yet get, the generation
+// that r was born in. One that had it once has it for good: an incumbent may be
+// gone before its candidate is judged.
 func (m *module) takenLocked(r *registration) bool {
+	if print, owned := m.owned[r.born]; owned {
+		return print != r.print
+	}
 	for _, o := range m.regs {
 		if o == r {
 			return false
@@ -201,7 +209,12 @@ func (m *module) takenLocked(r *registration) bool {
 // is cut: its event found nobody to cut.
 func (s *span) assignLocked(r *registration, generation uint64) {
 	r.generation = generation
-	if l := r.module.live[generation]; l != nil {
+	m := r.module
+	if _, owned := m.owned[generation]; !owned {
+		m.owned[generation] = r.print
+	}
+	maps.DeleteFunc(m.owned, func(old uint64, _ fingerprint) bool { return old+1 < m.newest })
+	if l := m.live[generation]; l != nil {
 		r.launch = l.launch
 		return
 	}

@@ -102,6 +102,24 @@ func TestS11_ACandidateJudgedAfterCutoverIsTheNewLaunch(t *testing.T) {
 	})
 }
 
+// The router dismisses the incumbent at cutover; the candidate may be judged
+// after that. The generation it was born beside is not its own.
+func TestS11_ACandidateJudgedAfterItsIncumbentIsGoneIsTheNewLaunch(t *testing.T) {
+	bubble(t, config.AttributionOff, func(r *rig) {
+		r.router.spawn("m", 1, 100)
+		r.router.knows("m", "old", "new")
+		r.Registered(1, "m", "old")
+		require.True(r.t, r.standing(1).Current)
+		r.router.set(func() { r.router.takes = time.Second })
+		r.Registered(2, "m", "new")
+		synctest.Wait()
+		r.Unregistered(1)
+		require.False(r.t, r.standing(2).Current)
+		r.router.spawn("m", 2, 200)
+		require.True(r.t, r.standing(2).Current)
+	})
+}
+
 func TestAHelloWithAWrongNonceTakesNobodysPlace(t *testing.T) {
 	bubble(t, config.AttributionOff, func(r *rig) {
 		r.router.spawn("m", 1, 100)

@@ -164,6 +164,7 @@ type module struct {
 	regs   []*registration              // in the order their Hellos were accepted
 	minted map[fingerprint]table.Launch // by nonce; routers without a feed
 	pinned map[fingerprint]Process      // by nonce: the launch that used it first
+	owned  map[uint64]fingerprint       // by generation: the nonce that was placed in it first
 	swap   *Process                     // a candidate that attribution let in before the feed named it
 }
 
