@@ -1,4 +1,4 @@
-# limit: 600
+# limit: 900
 # The table beside its naive model for 200,000 steps, and concurrent histories
 # checked for linearizability.
 set -euo pipefail
