@@ -16,6 +16,7 @@ import (
 	"scopeward/proxy/connfile"
 	"scopeward/proxy/routertest"
 	"scopeward/sidecar/config"
+	"scopeward/sidecar/systemd"
 )
 
 // patience bounds every wait of a test.
@@ -29,6 +30,9 @@ type rig struct {
 	cfg    config.Config
 	logs   *observer.ObservedLogs
 	log    *zap.Logger
+
+	level   zap.AtomicLevel
+	manager *systemd.Manager // nil: there is none
 
 	running []*Sidecar
 }
@@ -44,6 +48,7 @@ func newRig(t *testing.T) *rig {
 	r.cfg.Attribution.Mode = config.AttributionOff
 	r.cfg.ScopeAuthorityOwners = []string{"owner"}
 	core, logs := observer.New(zapcore.DebugLevel)
+	r.level = zap.NewAtomicLevel()
 	r.logs, r.log = logs, zap.New(core)
 	return r
 }
@@ -70,7 +75,7 @@ func (r *rig) start() *Sidecar {
 }
 
 func (r *rig) try() (*Sidecar, error) {
-	s := New(Params{Config: r.cfg, Log: r.log})
+	s := New(Params{Config: r.cfg, Log: r.log, Level: &r.level, Manager: r.manager})
 	if err := s.Start(r.t.Context()); err != nil {
 		return nil, err
 	}

@@ -15,14 +15,14 @@ import (
 )
 
 // start runs the test binary as the manager's child and returns what it says.
-func start(t *testing.T, fake *systemdtest.Manager, sockets ...*os.File) string {
+func start(t *testing.T, fake *systemdtest.Manager, role string, sockets ...*os.File) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	exe, err := os.Executable()
 	require.NoError(t, err)
 	cmd := fake.Command(ctx, 2*time.Second, sockets, exe)
-	cmd.Env = append(cmd.Env, envRole+"=child")
+	cmd.Env = append(cmd.Env, envRole+"="+role)
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	fake.Await("READY", "1")
@@ -37,9 +37,11 @@ func TestAProcessFindsTheSocketAndWhatTheOneBeforeStored(t *testing.T) {
 	require.NoError(t, err)
 	defer l.Close()
 	fake := systemdtest.New(t)
-	require.Equal(t, "watchdog 2s\nlistener "+l.Addr().String()+"\n", start(t, fake, socket))
-	require.Equal(t, "watchdog 2s\ninherited one\ninherited two\nlistener "+l.Addr().String()+"\n", start(t, fake, socket))
+	require.Equal(t, "watchdog 2s\nlistener "+l.Addr().String()+"\n", start(t, fake, "one and two", socket))
+	require.Equal(t, "watchdog 2s\ninherited one\ninherited two\nlistener "+l.Addr().String()+"\n", start(t, fake, "one and two", socket))
 	require.Len(t, fake.Stored(), 2)
+	start(t, fake, "nothing", socket)
+	require.Empty(t, fake.Stored(), "who stores nothing leaves nothing of the one before")
 }
 
 func TestAnotherProcessesDescriptorsAreNotOurs(t *testing.T) {
@@ -65,7 +67,7 @@ func TestASocketThatIsNotForUs(t *testing.T) {
 			if tc.name == "multi-path" && !hasMultipath(t) {
 				t.Skip("this kernel has no multi-path TCP")
 			}
-			out := start(t, systemdtest.New(t), tc.sockets...)
+			out := start(t, systemdtest.New(t), "one and two", tc.sockets...)
 			require.Contains(t, out, ErrListener.Error())
 			require.Contains(t, out, tc.says)
 		})
@@ -73,7 +75,7 @@ func TestASocketThatIsNotForUs(t *testing.T) {
 }
 
 func TestNoSocketIsNoError(t *testing.T) {
-	require.True(t, strings.HasSuffix(start(t, systemdtest.New(t)), "no listener\n"))
+	require.True(t, strings.HasSuffix(start(t, systemdtest.New(t), "nothing"), "no listener\n"))
 }
 
 func hasMultipath(t *testing.T) bool {
