@@ -36,6 +36,7 @@ type link struct {
 	inbox  chan wire.Frame // what nobody asked for
 	ended  chan struct{}   // closed when the connection is
 	record bytes.Buffer    // every byte that came; read it after close
+	why    error           // what ended it
 }
 
 // dialFile connects to the daemon that the connection file at path names.
@@ -76,6 +77,7 @@ func (l *link) read(answer func(*link, wire.Frame) bool) {
 	for {
 		f, err := wire.ReadFrame(r)
 		if err != nil {
+			l.why = err
 			return
 		}
 		if answer != nil && answer(l, f) {
@@ -177,7 +179,7 @@ func (l *link) next() wire.Frame {
 		case f := <-l.inbox:
 			return f
 		default:
-			require.Fail(l.t, "the connection ended")
+			require.Failf(l.t, "the connection ended", "%v, after %d bytes", l.why, l.record.Len())
 		}
 	}
 	return wire.Frame{}

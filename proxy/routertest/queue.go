@@ -31,8 +31,9 @@ func (q *queue) push(frame []byte) {
 	q.addLocked(frame)
 }
 
-// offer queues frame if it fits, or if nothing is queued: a frame over the whole
-// limit could not be sent otherwise.
+// offer queues frame if it fits, or if nothing waits but what is being written: a
+// frame over the whole limit could not be sent otherwise, and a peer may have read
+// all of a write before its writer hears of it.
 func (q *queue) offer(frame []byte) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -56,7 +57,7 @@ func (q *queue) wait(frame []byte) bool {
 }
 
 func (q *queue) fitsLocked(frame []byte) bool {
-	return q.bytes == 0 || q.bytes+len(frame) <= MaxQueued
+	return len(q.frames) == 0 || q.bytes+len(frame) <= MaxQueued
 }
 
 func (q *queue) addLocked(frame []byte) {
