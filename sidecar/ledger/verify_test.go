@@ -3,8 +3,10 @@ package ledger
 import (
 	"bytes"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
@@ -261,6 +263,7 @@ func TestAnOpenThatMeetsACompactionFollowsIt(t *testing.T) {
 		}
 		opened <- l
 	}()
+	require.Eventually(t, func() bool { return opens(t, path) == 2 }, 5*time.Second, time.Millisecond, "it waits for the lock")
 	require.NoError(t, (&CompactReport{}).compact(held, path, began+1000))
 	require.NoError(t, held.Close())
 	l := <-opened
@@ -269,4 +272,17 @@ func TestAnOpenThatMeetsACompactionFollowsIt(t *testing.T) {
 	is := verified(t, path)
 	require.Equal(t, uint64(9), is.Head)
 	require.Equal(t, uint64(9), is.First, "it is the compacted one")
+}
+
+// opens is how often this process has a file open.
+func opens(t *testing.T, path string) int {
+	fds, err := os.ReadDir("/proc/self/fd")
+	require.NoError(t, err)
+	n := 0
+	for _, fd := range fds {
+		if to, err := os.Readlink(filepath.Join("/proc/self/fd", fd.Name())); err == nil && to == path {
+			n++
+		}
+	}
+	return n
 }
