@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"slices"
 	"strconv"
@@ -706,4 +707,48 @@ func TestS5_SubscriberEndsWithTheTablesLiveSet(t *testing.T) {
 	require.NotZero(t, codes[wire.CodeSubscriberLagged], "some lag")
 	require.NotZero(t, codes[wire.CodeCursorTooOld], "some come back too late")
 	t.Logf("%d steps, %v", done, codes)
+}
+
+// A peer that reads slowly still has its requests read, and answered between
+// bursts of the feed.
+func TestS5_ASlowSubscriberIsAnsweredItsOwnRequests(t *testing.T) {
+	f := newFront(t)
+	w := f.server.World()
+	records := []byte(`{"op":"scope.sync","generation":1,"scopes":[`)
+	for i := range 10_000 {
+		if i > 0 {
+			records = append(records, ',')
+		}
+		records = fmt.Appendf(records, `{"ref":"s%d","scope_epoch":1,"kind":"head","attributes":{"agent_id":"%01500d"}}`, i, i)
+	}
+	call, refusal := table.DecodeSync(append(records, "]}"...))
+	require.Nil(t, refusal)
+	peer := table.Peer{Conn: 1 << 40, Registration: 1}
+	w.Table.Join(peer)
+	_, refusal = w.Table.Sync(table.Claim{Peer: peer, Owner: "owner", Launch: 1, Current: true}, call, w.now())
+	require.Nil(t, refusal)
+
+	m := f.wireModule("tool")
+	require.NoError(t, m.c.(*net.TCPConn).SetReadBuffer(32<<10))
+	send := func(corr uint64, d doc) {
+		_, err := m.c.Write(frame(wire.Request, corr, d))
+		require.NoError(t, err)
+	}
+	send(2, doc{"op": wire.OpScopeSubscribe})
+	f.until(func(s *Session) bool { return s.blocked() })
+	send(3, doc{"op": wire.OpScopeDescribe, "owner": doc{"kind": "reserved", "module_id": "owner"}, "ref": "s1"})
+	send(4, doc{"op": wire.OpCatalogUpdate, "provides": []any{}})
+	answered := map[uint64]bool{}
+	for more := true; more; {
+		fr := m.read(t)
+		if fr.Corr != 2 {
+			require.Equal(t, wire.Response, fr.Type, "%s", fr.Body)
+			answered[fr.Corr] = true
+			continue
+		}
+		var d feedFrame
+		require.NoError(t, json.Unmarshal(fr.Body, &d))
+		more = d.More
+	}
+	require.Equal(t, map[uint64]bool{3: true, 4: true}, answered, "before the snapshot's end")
 }
