@@ -89,8 +89,8 @@ func (m *module) reads(owner, ref string) said {
 	return m.s.said(m.Describe(owner, ref))
 }
 
-// gone waits for the end of a module that a router has dismissed in a swap: it
-// says so, and the pairs of its routes.
+// dismissed waits until the router has dismissed the older launch of a swap: it
+// says so on channel 0, behind the Goodbyes of its routes.
 func (m *module) dismissed() {
 	m.s.t.Helper()
 	for {

@@ -58,7 +58,7 @@ func TestS2_EndingBeforeTheDeadlineIsOwnerEndedNotExpired(t *testing.T) {
 	o.apply(2, rec("rep", 2, at), end("end", 1)).is("rep@2 replaced | ended end@1, rep@1 | end@1 ended")
 	o.sync(3, rec("rep", 2, at)).is("rep@2 unchanged | ended omit@1")
 	o.apply(4, rec("omit", 1, at), rec("end", 1, at)).is("omit@1 scope_epoch_ended, end@1 scope_epoch_ended")
-	o.apply(5, rec("rep", 1, at)).is("rep@1 scope_epoch_regressed")
+	o.apply(5, rec("rep", 1, at)).is("rep@1 scope_epoch_ended")
 }
 
 // expiry_deadline_reaches_only_declarers
