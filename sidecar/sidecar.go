@@ -17,6 +17,7 @@ import (
 	"scopeward/proxy/connfile"
 	"scopeward/sidecar/config"
 	"scopeward/sidecar/launch"
+	"scopeward/sidecar/ledger"
 	"scopeward/sidecar/operator"
 	"scopeward/sidecar/systemd"
 	"scopeward/table"
@@ -51,6 +52,7 @@ type Sidecar struct {
 	launches    *launch.Table
 	healer      *healer
 	server      *proxy.Server
+	ledger      *ledger.Ledger // nil: none is kept
 	keeper      *keeper
 	listener    net.Listener
 	operation   operation
@@ -118,6 +120,7 @@ func (s *Sidecar) Start(ctx context.Context) error {
 	}
 	undo = append(undo, func() { socket.Close() })
 	undo = append(undo, func() { s.operation.close(ctx) })
+	undo = append(undo, func() { s.closeLedger(ctx) })
 	if err := s.build(); err != nil {
 		return fail(err)
 	}
@@ -175,11 +178,15 @@ func (s *Sidecar) build() error {
 	}
 	s.healer = newHealer(statePath, s.log)
 	s.healer.load()
-	server, err := proxy.NewServer(proxy.Params{
+	params := proxy.Params{
 		Log: s.log.Named("proxy"), Peers: s.launches, Launches: registrar{s.launches, s.healer},
 		Recorder: s.operation.journal, Key: id.key, DaemonID: id.daemonID,
 		AuthorityOwners: s.cfg.ScopeAuthorityOwners,
-	})
+	}
+	if err := s.openLedger(&params); err != nil {
+		return err
+	}
+	server, err := proxy.NewServer(params)
 	if err != nil {
 		return err
 	}
@@ -247,7 +254,7 @@ func (s *Sidecar) Stop(ctx context.Context) error {
 	err := s.server.Shutdown(ctx)
 	s.launches.Detach()
 	s.wg.Wait()
-	err = errors.Join(err, s.operation.close(ctx))
+	err = errors.Join(err, s.closeLedger(ctx), s.operation.close(ctx))
 	s.attribution.close()
 	s.publication.release()
 	s.log.Info("stopped")

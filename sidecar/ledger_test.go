@@ -1,0 +1,104 @@
+package sidecar
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"scopeward/proxy/routertest"
+	"scopeward/sidecar/ledger"
+)
+
+func ledgerRig(t *testing.T, tombstones bool) *rig {
+	r := newRig(t)
+	r.cfg.Ledger.Path = filepath.Join(filepath.Dir(r.front), "ledger")
+	r.cfg.Ledger.Tombstones = tombstones
+	return r
+}
+
+// owner registers the owner in the name of its launch.
+func (r *rig) owner(l routertest.Launch) *routertest.Module {
+	r.t.Helper()
+	m := routertest.DialModule(r.t, r.front)
+	m.Hello("owner", routertest.Nonce(l))
+	return m
+}
+
+func head(ref string, epoch uint64) routertest.Doc {
+	return routertest.Doc{"ref": ref, "scope_epoch": epoch, "kind": "head"}
+}
+
+// results are the outcomes, or the codes, of an accepted call.
+func results(a routertest.Reply) []string {
+	var body struct {
+		Results []struct {
+			Outcome string `json:"outcome"`
+			Code    string `json:"code"`
+		} `json:"results"`
+	}
+	a.OK().Into(&body)
+	var list []string
+	for _, r := range body.Results {
+		list = append(list, r.Outcome+r.Code)
+	}
+	return list
+}
+
+func TestAnEndSurvivesARestartOfTheSidecarAndOfTheRouter(t *testing.T) {
+	for _, tombstones := range []bool{true, false} {
+		r := ledgerRig(t, tombstones)
+		router, s := r.startBoth("owner")
+		m := r.owner(router.Launch("owner"))
+		m.Sync(1, head("a", 1), head("b", 1)).OK()
+		m.Sync(2, head("b", 1)).OK()
+		require.Equal(t, []string{"refusedscope_epoch_ended"}, results(m.Apply(3, []any{head("a", 1)}, nil)))
+
+		want := []string{"refusedscope_epoch_ended", "created"}
+		if !tombstones {
+			want = []string{"created", "created"}
+		}
+		r.stop(s)
+		s = r.start()
+		r.published()
+		l := router.Launch("owner")
+		m = r.owner(l)
+		require.Equal(t, want, results(m.Sync(1, head("a", 1), head("b", 1))))
+		require.Equal(t, "live", m.Describe("owner", "b").OK().Text("status"))
+		if tombstones {
+			require.Equal(t, "not_live", m.Describe("owner", "a").OK().Text("status"), "ended means ended in this incarnation")
+		}
+
+		router.Close()
+		router = r.startRouter("owner")
+		eventually(t, "the next router", func() bool { return s.Router().Attached })
+		r.published()
+		eventually(t, "the owner's next launch", func() bool {
+			m = routertest.DialModule(t, r.front)
+			return m.StartHello("owner", routertest.Nonce(router.Launch("owner"))).Wait().Code() == ""
+		})
+		require.Equal(t, want, results(m.Sync(1, head("a", 1), head("b", 1))))
+		r.stop(s)
+
+		v, err := ledger.OpenView(r.cfg.Ledger.Path)
+		require.NoError(t, err)
+		report, err := v.Verify()
+		require.NoError(t, err)
+		require.NoError(t, v.Close())
+		require.True(t, report.Sound())
+		entries := map[bool]uint64{true: 3, false: 4} // a, b, the end of a, and a again
+		require.Equal(t, entries[tombstones], report.Entries, "what was re-sent unchanged added nothing")
+	}
+}
+
+func TestALedgerThatCannotBeOpenedIsSaid(t *testing.T) {
+	r := ledgerRig(t, false)
+	require.NoError(t, os.MkdirAll(filepath.Dir(r.front), 0o700))
+	require.NoError(t, os.WriteFile(r.cfg.Ledger.Path, []byte("no ledger at all, and not even an empty file"), 0o600))
+	_, err := r.try()
+	require.ErrorIs(t, err, ledger.ErrNotLedger)
+	require.ErrorContains(t, err, `"ledger.path": `)
+	require.NoError(t, os.Remove(r.cfg.Ledger.Path))
+	r.start()
+}
