@@ -11,6 +11,7 @@ import (
 
 	"scopeward/proxy"
 	"scopeward/proxy/connfile"
+	"scopeward/proxy/handshake"
 	"scopeward/proxy/routertest"
 	"scopeward/sidecar/operator/api"
 )
@@ -94,6 +95,30 @@ func TestProbeOfAWrongFile(t *testing.T) {
 // A router that does not take the connection is its own fault: ready no more, but
 // live.
 func TestProbeOfARouterThatHangs(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	f := connfile.File{
+		Endpoints: []connfile.Endpoint{{Host: "127.0.0.1", Port: uint16(l.Addr().(*net.TCPAddr).Port)}},
+		Key:       make(connfile.Secret, handshake.MinKey), DaemonID: make([]byte, handshake.DaemonIDLen), PID: 1,
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if c, err := l.Accept(); err == nil {
+			handshake.Server(c, handshake.Params{Key: f.Key, DaemonID: f.DaemonID})
+			c.Close() // as the sidecar does when the router does not take the session
+		}
+	}()
+	defer func() {
+		l.Close()
+		<-done
+	}()
+	path := filepath.Join(t.TempDir(), "front.json")
+	require.NoError(t, connfile.Publish(path, f))
+	h := newTestProber("", path, newTestWorld(t), attached()).Probe(t.Context())
+	require.True(t, h.Live)
+	require.False(t, h.Ready)
+	require.Equal(t, "failed", states(h)["describe"])
 	own, router := exchangeWith(t, func(c net.Conn) { c.Close() })
 	require.ErrorIs(t, own, errRouterWent)
 	require.ErrorIs(t, router, errRouterWent)
