@@ -269,7 +269,7 @@ func TestEventsOfASlowReader(t *testing.T) {
 func TestEventsHeartbeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j, _ := newTestJournal(t, -1)
-		s := &Server{p: Params{Journal: j}}
+		s := &Server{p: Params{Journal: j, Proxy: &fakeProxy{}}}
 		ctx, cancel := context.WithCancel(t.Context())
 		w := &fakeWriter{header: http.Header{}}
 		done := make(chan struct{})
