@@ -21,6 +21,9 @@ const watchEvery = time.Second
 type reading[T any] struct {
 	ask  func(context.Context, *api.Client) (T, error)
 	show func(*sheet, T)
+	// changes are the kinds of events that --watch looks again for at once, beside
+	// its interval; nil for none.
+	changes []string
 	// verdict is an error when the answer is a no; nil for answers that are none.
 	verdict func(T) error
 
@@ -49,6 +52,11 @@ func (r *reading[T]) run(c *cobra.Command) error {
 	}
 	defer client.Close()
 	ctx, out := c.Context(), c.OutOrStdout()
+	changed, err := r.follow(ctx, client)
+	if err != nil {
+		return r.ended(ctx, err)
+	}
+	defer changed.Close()
 	for {
 		answer, err := r.ask(ctx, client)
 		if err != nil {
@@ -65,9 +73,55 @@ func (r *reading[T]) run(c *cobra.Command) error {
 		}
 		select {
 		case <-time.After(r.watch):
+		case <-changed.told:
 		case <-ctx.Done():
 			return nil
 		}
+	}
+}
+
+// changes is an event stream of which only the coming of events counts.
+type changes struct {
+	stream *api.Stream
+	told   chan struct{} // holds one
+	done   chan struct{}
+}
+
+// follow follows what --watch looks again for. Whoever looks after it has begun
+// misses nothing.
+func (r *reading[T]) follow(ctx context.Context, client *api.Client) (*changes, error) {
+	f := &changes{}
+	if r.watch == 0 || r.changes == nil {
+		return f, nil
+	}
+	var err error
+	if f.stream, err = client.Events(ctx, r.changes...); err != nil {
+		return nil, err
+	}
+	f.told, f.done = make(chan struct{}, 1), make(chan struct{})
+	go f.run()
+	return f, nil
+}
+
+// run ends with the stream: from then on the interval alone counts.
+func (f *changes) run() {
+	defer close(f.done)
+	for {
+		if _, err := f.stream.Next(); err != nil {
+			return
+		}
+		select {
+		case f.told <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Close ends it and waits for its goroutine.
+func (f *changes) Close() {
+	if f.stream != nil {
+		f.stream.Close()
+		<-f.done
 	}
 }
 

@@ -12,7 +12,8 @@ func newScopes() *cobra.Command {
 	var f api.Filter
 	var long bool
 	r := &reading[api.Scopes]{
-		ask: func(ctx context.Context, c *api.Client) (api.Scopes, error) { return c.Scopes(ctx, f) },
+		changes: []string{"scope_created", "scope_ended", "scope_changed", "owner_synced"},
+		ask:     func(ctx context.Context, c *api.Client) (api.Scopes, error) { return c.Scopes(ctx, f) },
 		show: func(s *sheet, a api.Scopes) {
 			if long {
 				showScopesLong(s, a)

@@ -27,10 +27,13 @@ func eventKinds() []string {
 	for k := proxy.Admitted; k <= proxy.PeerRefused; k++ {
 		kinds = append(kinds, k.String())
 	}
+	for _, k := range feedKinds() {
+		kinds = append(kinds, k)
+	}
 	return kinds
 }
 
-// events streams decisions until the reader leaves, falls behind, or the sidecar
+// events streams decisions and what becomes of scopes until the reader leaves, falls behind, or the sidecar
 // ends.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	var kinds []string
@@ -43,8 +46,10 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 	}
+	lagged := []byte("event: " + api.EventLagged + "\ndata: {}\n\n")
 	sub := s.p.Journal.hub.subscribe(kinds)
 	defer s.p.Journal.hub.unsubscribe(sub)
+	feed := newFeedReader(s.p.Proxy, s.p.Journal, kinds)
 	out := eventWriter{w: w, c: http.NewResponseController(w)}
 	out.c.SetReadDeadline(time.Time{}) // the request is read; what is left may last
 	w.Header().Set("Content-Type", "text/event-stream")
@@ -55,12 +60,25 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	}
 	tick := time.NewTicker(heartbeat)
 	defer tick.Stop()
+	worlds := time.NewTicker(worldEvery)
+	defer worlds.Stop()
 	var buf []byte
 	for {
 		select {
+		case <-feed.woken():
+			told := false
+			if buf, told = feed.tell(buf[:0]); !told {
+				out.send(lagged)
+				return
+			}
+			if len(buf) == 0 {
+				continue
+			}
+		case <-worlds.C:
+			continue
 		case e, ok := <-sub.events:
 			if !ok {
-				out.send([]byte("event: " + api.EventLagged + "\ndata: {}\n\n"))
+				out.send(lagged)
 				return
 			}
 			select {

@@ -42,6 +42,14 @@ func wording(kind string) (zapcore.Level, string) {
 		return zap.WarnLevel, "a scope has expired"
 	case proxy.PeerRefused.String():
 		return zap.WarnLevel, "an identity was refused"
+	case kindScopeCreated:
+		return zap.InfoLevel, "a scope is live"
+	case kindScopeEnded:
+		return zap.InfoLevel, "a scope has ended"
+	case kindScopeChanged:
+		return zap.InfoLevel, "a scope has changed"
+	case kindOwnerSynced:
+		return zap.InfoLevel, "an owner's first set is known"
 	case kindMismatch:
 		return zap.WarnLevel, "an identity is presented by a process that it was not given to"
 	}
