@@ -144,20 +144,22 @@ func TestAFullQueueLosesWhatIsNewAndSaysSo(t *testing.T) {
 		core, logs := observer.New(zap.ErrorLevel)
 		d := &fakeDisk{hang: make(chan struct{})}
 		r := onDisk(t, d, zap.New(core))
+		require.Equal(t, MaxQueued, r.bound)
+		r.bound = 50
 		r.note("core", record("first", 1))
-		full := make([]table.End, MaxQueued-1)
+		full := make([]table.End, r.bound-1)
 		for i := range full {
 			full[i] = table.End{ID: scope("core", "old", uint64(i)), Cause: table.CauseExpired}
 		}
 		r.Note(full, nil)
-		require.Equal(t, MaxQueued, r.Stats().Queued)
+		require.Equal(t, r.bound, r.Stats().Queued)
 		require.Equal(t, []string{"created", "created"}, outcomes(r.note("core", record("lost", 1), record("lost too", 1))))
 		require.Equal(t, uint64(3), r.Stats().Lost, "two contents and the end of the first")
 		r.Settle()
 		close(d.hang)
 		r.stop()
 		require.Equal(t, 1, logs.FilterMessageSnippet("queue is full").Len())
-		require.Len(t, entriesOf(t, r.path), MaxQueued)
+		require.Len(t, entriesOf(t, r.path), r.bound)
 	})
 }
 

@@ -29,6 +29,7 @@ type Stats struct {
 
 // queue is what was noted and is not yet durable.
 type queue struct {
+	bound      int // [MaxQueued]
 	mu         sync.Mutex
 	notes      []note
 	noted      uint64        // notes taken in
@@ -49,6 +50,7 @@ type note struct {
 func (n *note) len() int { return len(n.ends) + len(n.contents) }
 
 func (q *queue) init() {
+	q.bound = MaxQueued
 	q.moved = make(chan struct{})
 	q.wake = make(chan struct{}, 1)
 }
@@ -63,7 +65,7 @@ func (l *Ledger) Note(ends []table.End, contents []table.Content) {
 			l.remembered.add(end.ID, end.Cause)
 		}
 	}
-	if l.stats.Queued+n.len() > MaxQueued {
+	if l.stats.Queued+n.len() > l.bound {
 		l.stats.Lost += uint64(n.len())
 		return
 	}
