@@ -20,7 +20,7 @@ func newRoot() *cobra.Command {
 		return usageError{fmt.Errorf("%w: see %s --help", err, c.CommandPath())}
 	})
 	root.AddCommand(newRun(), newExec(), newCheck(), newDemo(), newLedger(), newVersion(),
-		newStatus(), newScopes(), newRoutes(), newLaunches(), newRefusals(), newExplain(), newDrain(), newWait(), newDoctor())
+		newStatus(), newScopes(), newRoutes(), newLaunches(), newRefusals(), newExplain(), newDrain(), newWait(), newDoctor(), newInstall(), newUninstall())
 	for _, c := range append(root.Commands(), root) {
 		c.Args = usageArgs(c.Args)
 	}
