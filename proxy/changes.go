@@ -1,7 +1,9 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"sync"
 
@@ -32,11 +34,15 @@ type feedLimits struct {
 	// One call may end and create ten thousand scopes each, and a subscriber that
 	// keeps up must not be cut for it: hence more events than the spawn feed's 4096.
 	bytes, events int
+	// scopes is how many the snapshots under way may hold in all. Subscribers that
+	// come between the same two events share one, so only slow readers of old ones
+	// take room: past the bound those of the oldest are cut.
+	scopes int
 }
 
 func (l feedLimits) orDefault() feedLimits {
 	if l == (feedLimits{}) {
-		return feedLimits{page: 48 << 10, burst: 64 << 10, backlog: 1 << 20, bytes: 32 << 20, events: 1 << 16}
+		return feedLimits{page: 48 << 10, burst: 64 << 10, backlog: 1 << 20, bytes: 32 << 20, events: 1 << 16, scopes: 1 << 20}
 	}
 	return l
 }
@@ -63,6 +69,8 @@ type changes struct {
 	// subs are the connections that have subscriptions. One that has been told
 	// of events and has not looked since is not told again.
 	subs map[ConnID]bool
+	// sending counts the readers of each snapshot that is being sent.
+	sending map[*table.Snapshot]int
 }
 
 // at returns the event after seq. It is missing when there is none yet, and
@@ -180,6 +188,53 @@ func (c *changes) toTellLocked() []ConnID {
 	}
 	slices.Sort(ids)
 	return ids
+}
+
+// hold notes one more reader of a snapshot, and returns who is to be told that
+// older ones were given up.
+func (c *changes) hold(snap *table.Snapshot) []ConnID {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.sending == nil {
+		c.sending = make(map[*table.Snapshot]int)
+	}
+	c.sending[snap]++
+	if c.sending[snap] > 1 {
+		return nil
+	}
+	held := 0
+	for s := range c.sending {
+		held += len(s.Scopes)
+	}
+	most := c.limits.orDefault().scopes
+	if held <= most {
+		return nil
+	}
+	byAge := slices.SortedFunc(maps.Keys(c.sending), func(a, b *table.Snapshot) int { return cmp.Compare(a.Seq, b.Seq) })
+	for _, s := range byAge {
+		if held <= most || s == snap {
+			break
+		}
+		held -= len(s.Scopes)
+		delete(c.sending, s)
+	}
+	return c.toTellLocked()
+}
+
+// holds reports whether a snapshot was not given up.
+func (c *changes) holds(snap *table.Snapshot) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.sending[snap] > 0
+}
+
+// release notes that a reader is done with a snapshot.
+func (c *changes) release(snap *table.Snapshot) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.sending[snap]--; c.sending[snap] <= 0 {
+		delete(c.sending, snap)
+	}
 }
 
 // skip follows a table whose ring ran past the reader: what was not rendered

@@ -26,6 +26,7 @@
 //
 // Goroutines: one for each listener, one for each handshake (it ends within
 // [handshake.Timeout] and twice that with the upstream dial), one for each
-// loop, one sweeping each world, one for each large owner call being decoded.
+// loop, one sweeping each world and one rendering its change feed, one for each
+// large owner call being decoded and each snapshot being taken.
 // All are the server's, and [Server.Shutdown] waits for all of them.
 package proxy

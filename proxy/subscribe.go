@@ -24,10 +24,13 @@ type subscription struct {
 	seq    uint64            // of the last event that was written whole
 	page   int               // pages of the next one that were written
 
-	snapshot []table.Scope // what is left of it; the events begin behind. Shared
-	synced   []table.Principal
-	starting bool // the snapshot's last page is not written
+	from   *table.Snapshot // nil once its last page is written; the events begin behind
+	left   []table.Scope   // of from, what was not sent. Shared
+	synced []table.Principal
 }
+
+// starting reports whether the snapshot's last page is not written.
+func (u *subscription) starting() bool { return u.from != nil }
 
 func (u *subscription) wants(owner table.Principal) bool {
 	return u.owners == nil || slices.Contains(u.owners, owner)
@@ -59,8 +62,12 @@ func (s *Session) subscribe(f held) {
 	}
 	u := &subscription{corr: f.Corr, owners: b.Owners}
 	if b.Since == nil {
-		snap := s.world.Table.Snapshot()
-		u.seq, u.snapshot, u.starting = snap.Seq, snap.Scopes, true
+		taken, ok := s.job(&s.lanes[toRouter], f, func() any { return s.world.Table.Snapshot() })
+		if !ok {
+			return
+		}
+		snap := taken.(*table.Snapshot)
+		u.seq, u.from, u.left = snap.Seq, snap, snap.Scopes
 		for _, p := range snap.Synced {
 			if u.wants(p) {
 				u.synced = append(u.synced, p)
@@ -71,6 +78,9 @@ func (s *Session) subscribe(f held) {
 	}
 	s.subs = append(s.subs, u)
 	s.world.changes.subscribe(s.id, true)
+	if u.starting() {
+		s.world.tell(s.world.changes.hold(u.from))
+	}
 	s.pump()
 }
 
@@ -116,10 +126,21 @@ func (s *Session) unsubscribe(corr uint64) {
 }
 
 func (s *Session) endSubscription(corr uint64) {
-	s.subs = slices.DeleteFunc(s.subs, func(u *subscription) bool { return u.corr == corr })
+	if u := s.subscription(corr); u != nil {
+		s.started(u)
+		s.subs = slices.DeleteFunc(s.subs, func(other *subscription) bool { return other == u })
+	}
 	if len(s.subs) == 0 {
 		s.subs = nil
 		s.world.changes.subscribe(s.id, false)
+	}
+}
+
+// started lets go of a subscription's snapshot.
+func (s *Session) started(u *subscription) {
+	if u.starting() {
+		s.world.changes.release(u.from)
+		u.from, u.left, u.synced = nil, nil, nil
 	}
 }
 
@@ -134,7 +155,7 @@ func (s *Session) changed() {
 	s.behind = true
 	most := s.world.changes.limits.orDefault().backlog
 	for _, u := range slices.Clone(s.subs) {
-		if waiting, gone := s.world.changes.behind(u); gone || waiting > most {
+		if waiting, gone := s.world.changes.behind(u); gone || waiting > most || u.starting() && !s.world.changes.holds(u.from) {
 			s.lag(u)
 		}
 	}
@@ -148,7 +169,7 @@ func (s *Session) blocked() bool { return s.unsent > 0 || s.outs[toPeer].waiting
 // sent whole. Of a snapshot that is its own: there is nothing to resume from.
 func (s *Session) lag(u *subscription) {
 	first := u.seq + 1
-	if u.starting {
+	if u.starting() {
 		first = u.seq
 	}
 	s.endSubscription(u.corr)
@@ -189,11 +210,16 @@ func (s *Session) pump() {
 // nextPage returns the next frame's body of a subscription, nil when it was sent
 // all there is. It is gone when that is no longer kept.
 func (s *Session) nextPage(u *subscription) (body []byte, gone bool) {
-	if u.starting {
+	if u.starting() {
+		if !s.world.changes.holds(u.from) {
+			return nil, true
+		}
 		p := setPage{Kind: "snapshot", Synced: u.synced}
-		p.Scopes, u.snapshot = cutPage(u.snapshot, u.wants, s.world.changes.limits.orDefault().page)
-		u.starting, u.synced = len(u.snapshot) > 0, nil
-		p.More = u.starting
+		p.Scopes, u.left = cutPage(u.left, u.wants, s.world.changes.limits.orDefault().page)
+		u.synced = nil
+		if p.More = len(u.left) > 0; !p.More {
+			s.started(u)
+		}
 		return p.render(s.cursor(u.seq)), false
 	}
 	for {

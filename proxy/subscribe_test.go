@@ -599,6 +599,48 @@ func TestS5_NeitherProofNorHashIsInTheFeed(t *testing.T) {
 	require.NotContains(t, string(all), "proof")
 }
 
+// Subscribers share a snapshot while nothing happens. Those that read old ones
+// slowly are cut when too many are kept for them.
+func TestS5_SnapshotsUnderWayAreBounded(t *testing.T) {
+	r := newRig(t)
+	r.smallFeed()
+	r.world.changes.limits.scopes = 100
+	r.world.changes.limits.events, r.world.changes.limits.bytes = 1000, 1<<20
+	r.world.changes.limits.backlog = 1 << 20
+	o := r.quick("owner")
+	o.sync(many(40, "a", 1)...)
+	var slow []*reader
+	join := func() *reader {
+		u := newReader(r.module(fmt.Sprint("tool", len(slow))))
+		slow = append(slow, u)
+		u.subscribe(nil)
+		u.read()
+		require.NotNil(t, u.pending)
+		u.e.s.Unsent(1)
+		return u
+	}
+	first, second := join(), join()
+	require.Len(t, r.world.changes.sending, 1, "shared")
+	o.sync(many(41, "a", 1)...)
+	join()
+	require.Len(t, r.world.changes.sending, 2)
+	first.read()
+	require.Empty(t, first.ended)
+	o.sync(many(42, "a", 1)...)
+	join()
+	for _, u := range []*reader{first, second} {
+		u.read()
+		require.Equal(t, wire.CodeSubscriberLagged, u.ended)
+		require.Nil(t, u.last, "inside a set there is nothing to resume from")
+	}
+	require.Len(t, r.world.changes.sending, 2)
+	for _, u := range slow[2:] {
+		u.readAll()
+		u.knows(t)
+	}
+	require.Empty(t, r.world.changes.sending, "nothing is kept for nobody")
+}
+
 // A table whose ring ran past the renderer leaves subscribers with a gap: they
 // are cut, and nobody may resume from before it.
 func TestS5_WhatWasNeverRenderedCutsItsSubscribers(t *testing.T) {
@@ -701,7 +743,7 @@ func TestS5_SubscriberEndsWithTheTablesLiveSet(t *testing.T) {
 			}
 			require.Nil(rt, u.pending)
 			u.knows(rt)
-			require.False(rt, slices.ContainsFunc(u.e.s.subs, func(s *subscription) bool { return s.page != 0 || s.starting }))
+			require.False(rt, slices.ContainsFunc(u.e.s.subs, func(s *subscription) bool { return s.page != 0 || s.starting() }))
 		})
 	}
 	require.NotZero(t, codes[wire.CodeSubscriberLagged], "some lag")
