@@ -26,19 +26,6 @@ const (
 	probeServes = time.Second
 )
 
-// The names and states of a probe's steps.
-const (
-	stepAccept    = "accept"
-	stepHandshake = "handshake"
-	stepDescribe  = "describe"
-	stepTable     = "table"
-	stepAttribute = "attribute"
-
-	stepOK     = "ok"
-	stepFailed = "failed"
-	stepAbsent = "absent"
-)
-
 // ProberParams are what a prober is made of. All are required.
 type ProberParams struct {
 	Addr  string // where the sidecar accepts, host:port
@@ -108,34 +95,6 @@ func (b *Prober) probe(ctx context.Context) api.Health {
 		Ready: state.Router.Attached && state.Published && attributed && p.sound(stepAccept, stepHandshake, stepTable, stepDescribe),
 		Steps: p.steps,
 	}
-}
-
-// progress is the steps so far.
-type progress struct{ steps []api.Step }
-
-func (p *progress) step(name string, err error) bool {
-	s := api.Step{Name: name, State: stepOK}
-	if err != nil {
-		s.State, s.Detail = stepFailed, err.Error()
-	}
-	p.steps = append(p.steps, s)
-	return err == nil
-}
-
-func (p *progress) absent(name, why string) {
-	p.steps = append(p.steps, api.Step{Name: name, State: stepAbsent, Detail: why})
-}
-
-// sound says that none of the steps has failed.
-func (p *progress) sound(names ...string) bool {
-	for _, s := range p.steps {
-		for _, name := range names {
-			if s.Name == name && s.State == stepFailed {
-				return false
-			}
-		}
-	}
-	return true
 }
 
 // throughRouter is the probe while the router is there.

@@ -6,13 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -168,9 +166,9 @@ func (c *Client) do(ctx context.Context, method, path string, q url.Values, body
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	var u2 *url.Error
-	if errors.As(err, &u2) {
-		err = u2.Err
+	var asked *url.Error
+	if errors.As(err, &asked) {
+		err = asked.Err
 	}
 	return nil, &UnavailableError{Socket: c.socket, Err: err}
 }
@@ -197,19 +195,4 @@ func failure(res *http.Response) error {
 		return fmt.Errorf("the sidecar answered %s", res.Status)
 	}
 	return f
-}
-
-// remedy says what to do about the way a connect failed.
-func (e *UnavailableError) remedy() string {
-	switch {
-	case errors.Is(e.Err, fs.ErrNotExist):
-		return "the socket does not exist; start the sidecar, or name its socket with --socket or its configuration with --config"
-	case errors.Is(e.Err, syscall.ECONNREFUSED):
-		return "nobody listens there; start the sidecar"
-	case errors.Is(e.Err, fs.ErrPermission):
-		return "it belongs to another user; ask as the user that the sidecar runs as, or as root"
-	case errors.Is(e.Err, io.EOF), errors.Is(e.Err, syscall.ECONNRESET), errors.Is(e.Err, syscall.EPIPE):
-		return "it closed the connection; ask as the user that the sidecar runs as, or as root"
-	}
-	return e.Err.Error()
 }

@@ -3,6 +3,9 @@ package api
 import (
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
+	"syscall"
 )
 
 // ErrUnavailable says that nothing answers at the socket. Every such error is an
@@ -20,6 +23,21 @@ type UnavailableError struct {
 
 func (e *UnavailableError) Error() string {
 	return fmt.Sprintf("no sidecar answers at %q: %s", e.Socket, e.remedy())
+}
+
+// remedy says what to do about the way a connect failed.
+func (e *UnavailableError) remedy() string {
+	switch {
+	case errors.Is(e.Err, fs.ErrNotExist):
+		return "the socket does not exist; start the sidecar, or name its socket with --socket or its configuration with --config"
+	case errors.Is(e.Err, syscall.ECONNREFUSED):
+		return "nobody listens there; start the sidecar"
+	case errors.Is(e.Err, fs.ErrPermission):
+		return "it belongs to another user; ask as the user that the sidecar runs as, or as root"
+	case errors.Is(e.Err, io.EOF), errors.Is(e.Err, syscall.ECONNRESET), errors.Is(e.Err, syscall.EPIPE):
+		return "it closed the connection; ask as the user that the sidecar runs as, or as root"
+	}
+	return e.Err.Error()
 }
 
 func (e *UnavailableError) Unwrap() []error { return []error{ErrUnavailable, e.Err} }
