@@ -236,6 +236,21 @@ func TestCompactOfEverythingKeepsTheHead(t *testing.T) {
 	require.Equal(t, []string{"3 created a2@1"}, story(r.entries()))
 }
 
+func TestCompactKeepsWhatTakesAnEndBack(t *testing.T) {
+	path := newRigPath(t)
+	r := openRig(t, path, false)
+	r.sync("core", record("a", 1))
+	r.sync("core")
+	r.stop()
+	_, err := Compact(path, began+1)
+	require.NoError(t, err)
+	r.start()
+	r.sync("core", record("a", 1)) // tombstones are off
+	r.tombs = true
+	r.restart()
+	require.Equal(t, []string{"created"}, outcomes(r.sync("core", record("a", 1))))
+}
+
 func TestCompactLeavesWhatDoesNotVerify(t *testing.T) {
 	path := written(t)
 	edited(t, path, 4, `"owner_ended"`, `"expired"`)
@@ -268,10 +283,12 @@ func TestAnOpenThatMeetsACompactionFollowsIt(t *testing.T) {
 	require.NoError(t, held.Close())
 	l := <-opened
 	require.NotNil(t, l)
+	_, refused := send(newTable(l), "core", syncBody(1, record("next", 1)), began)
+	require.Nil(t, refused)
 	require.NoError(t, l.Close(t.Context()))
 	is := verified(t, path)
-	require.Equal(t, uint64(9), is.Head)
 	require.Equal(t, uint64(9), is.First, "it is the compacted one")
+	require.Equal(t, uint64(10), is.Head, "and what was written is in it")
 }
 
 // opens is how often this process has a file open.
