@@ -2,14 +2,19 @@ package e2e
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
+	"os/exec"
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"scopeward/proxy/connfile"
@@ -23,6 +28,8 @@ import (
 func TestSecrets(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, cast())
+	w.metricsAddr = "127.0.0.1:" + strconv.Itoa(freePort(t))
+	w.configure()
 	proof := bytes.Repeat([]byte("proof-of-bind..!"), 2)
 	wrong := bytes.Repeat([]byte("another-proof.!?"), 2)
 	digest := sha256.Sum256(proof)
@@ -87,8 +94,11 @@ func TestSecrets(t *testing.T) {
 		require.NoError(t, err)
 		secrets[name] = f.Key
 	}
-	w.sidecar.stop(15, patience)
-	written := append(w.sidecar.output(), w.router.output()...)
+	written := w.operatorReads()
+	written = append(written, w.metrics()...)
+	w.sidecar.stop(syscall.SIGTERM, patience)
+	written = append(written, w.sidecar.output()...)
+	written = append(written, w.router.output()...)
 	require.Greater(t, len(w.sidecar.output()), 2000, "the log is on")
 	for name, secret := range secrets {
 		for form, text := range forms(secret) {
@@ -96,6 +106,39 @@ func TestSecrets(t *testing.T) {
 		}
 	}
 	require.False(t, regexp.MustCompile(regexp.QuoteMeta(wire.MarkPrefix)+`[0-9a-f]`).Match(written), "a mark is in a log")
+}
+
+// operatorReads is what the reading commands print.
+func (w *world) operatorReads() []byte {
+	w.t.Helper()
+	var all []byte
+	for _, command := range []string{"status", "scopes", "routes", "launches", "refusals"} {
+		for _, form := range [][]string{nil, {"--json"}} {
+			args := append([]string{command, "--config", w.path("side/config.jsonc")}, form...)
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			out, err := exec.CommandContext(ctx, scopeward(w.t), args...).CombinedOutput()
+			cancel()
+			require.NoError(w.t, err, "%s: %s", command, out)
+			require.NotEmpty(w.t, out, command)
+			all = append(all, out...)
+		}
+	}
+	require.Contains(w.t, string(all), "scope_bind_proof_mismatch", "the refusals are read")
+	return all
+}
+
+// metrics is the page that Prometheus reads.
+func (w *world) metrics() []byte {
+	w.t.Helper()
+	client := http.Client{Timeout: patience}
+	defer client.CloseIdleConnections()
+	answer, err := client.Get("http://" + w.metricsAddr + "/metrics")
+	require.NoError(w.t, err)
+	defer answer.Body.Close()
+	page, err := io.ReadAll(answer.Body)
+	require.NoError(w.t, err)
+	require.Contains(w.t, string(page), "scopeward_")
+	return page
 }
 
 // forms are the ways to write the first bytes of a secret: a piece is as bad as

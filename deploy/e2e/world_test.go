@@ -34,6 +34,8 @@ type world struct {
 	mode    string   // attribution.mode
 	owners  []string // scope_authority_owners
 
+	metricsAddr string // metrics.listen; "" serves none
+
 	router  *process
 	sidecar *process
 }
@@ -133,7 +135,7 @@ func (w *world) configure() {
 	w.write(w.path("side/config.jsonc"), wire.MustMarshal(object{
 		"version": 1, "router": object{"connection_file": w.routerFile()}, "listen": "127.0.0.1:0",
 		"connection_file": w.frontFile(), "scope_authority_owners": w.owners,
-		"attribution": object{"mode": w.mode},
+		"attribution": object{"mode": w.mode}, "metrics": object{"listen": w.metricsAddr},
 	}))
 }
 
