@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"strings"
-	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -16,10 +15,8 @@ import (
 type bind struct {
 	open     *open
 	admitted admission.Decision
-	leg      leg           // in the module's space
-	route    table.RouteID // 0 once released
-
-	cancelled bool // the router gave it up: the answer counts for nothing
+	leg      leg // in the module's space
+	route    table.RouteID
 }
 
 // bindBody is what of a marked route.bind is read.
@@ -197,12 +194,12 @@ func (s *Session) answerBind(f held, at leg, code, message string) {
 // in one step, before the router can make the route live.
 func (s *Session) ack(f held) {
 	b := s.binds[f.Corr]
-	delete(s.binds, f.Corr)
-	var verdict admission.Decision
-	var took time.Duration
-	if b.route != 0 {
-		verdict, took = s.world.commitment(b.admitted)
+	if b == nil { // it was given up while the answer came: the router ignores that
+		s.write(toRouter, f.frame)
+		return
 	}
+	delete(s.binds, f.Corr)
+	verdict, took := s.world.commitment(b.admitted)
 	d := Decision{Principal: b.open.claimed, Scope: b.admitted.Tag.ScopeID, Target: s.module.id, Opener: b.open.conn,
 		Rule: verdict.Rule, Code: string(verdict.Code), Message: verdict.Message, Digest: b.admitted.Digest, Elapsed: took}
 	switch {
@@ -222,10 +219,10 @@ func (s *Session) ack(f held) {
 		s.writeGoodbye(toPeer, b.leg)
 		s.bury(b.leg, toRouter)
 		s.answerBind(f, b.leg, d.Code, d.Message)
-	case b.cancelled: // the router ignores the answer, as it does without us
-		s.write(toRouter, f.frame)
-	default: // the opener is gone, and with it what was reserved
+	default: // the opener is gone, and with it what was reserved: the module is told in the router's place
 		s.world.take(b.open)
+		s.writeGoodbye(toPeer, b.leg)
+		s.bury(b.leg, toRouter)
 		s.answerBind(f, b.leg, string(admission.CodeChanged), "the open that this bind belongs to has ended")
 	}
 }
@@ -234,10 +231,12 @@ func (s *Session) ack(f held) {
 // tag: the opener reads the module's code.
 func (s *Session) reject(f held) {
 	b := s.binds[f.Corr]
-	delete(s.binds, f.Corr)
-	if b.route != 0 {
-		s.world.Table.Release(b.route)
+	if b == nil {
+		s.write(toRouter, f.frame)
+		return
 	}
+	delete(s.binds, f.Corr)
+	s.world.Table.Release(b.route)
 	s.world.take(b.open)
 	s.record(Decision{Kind: Rejected, Principal: b.open.claimed, Scope: b.admitted.Tag.ScopeID, Target: s.module.id, Opener: b.open.conn, Digest: b.admitted.Digest})
 	s.write(toRouter, f.frame)

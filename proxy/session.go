@@ -235,10 +235,10 @@ func (s *Session) parting(l *lane, at leg) {
 	}
 	switch l.dir {
 	case toPeer: // the router gives up a bind that its module has not answered
-		for _, b := range s.binds {
-			if b.leg == at && b.route != 0 {
+		for corr, b := range s.binds {
+			if b.leg == at { // its answer is not awaited: the module may never give it
 				s.world.Table.Release(b.route)
-				b.route, b.cancelled = 0, true
+				delete(s.binds, corr)
 			}
 		}
 	case toRouter: // the client may mean a pair whose answer is on its way
@@ -289,9 +289,7 @@ func (s *Session) clear() {
 		s.world.Table.Release(route)
 	}
 	for _, b := range s.binds {
-		if b.route != 0 {
-			s.world.Table.Release(b.route)
-		}
+		s.world.Table.Release(b.route)
 	}
 	s.routes, s.legs, s.early, s.parted, s.marked = nil, nil, nil, nil, 0
 	s.binds, s.serving, s.drained = nil, nil, [2]map[uint16]uint32{}
