@@ -22,8 +22,12 @@ func (s *Session) judgeControl(l *lane, h wire.Header) fate {
 
 func (s *Session) judgeFromPeer(h wire.Header) fate {
 	switch h.Type {
-	case wire.Request, wire.Hello:
+	case wire.Request:
 		return hold
+	case wire.Hello:
+		if !s.opening(h.Corr) {
+			return hold
+		}
 	case wire.Goodbye:
 		s.startOver(toRouter)
 		return pass
@@ -36,7 +40,7 @@ func (s *Session) judgeFromPeer(h wire.Header) fate {
 			return hold
 		}
 	}
-	if s.role == client && s.requests[h.Corr].kind == openRequest {
+	if s.opening(h.Corr) {
 		// One corr names one thing: whatever draws an Error under an open's
 		// corr could be taken for the open's end.
 		if h.Type == wire.Cancel {
@@ -96,6 +100,10 @@ func (s *Session) control(l *lane, f held) {
 
 // request takes a Request of the peer's.
 func (s *Session) request(f held) {
+	if s.opening(f.Corr) { // before anything else: the router answers whatever this is
+		s.refuseCorr(f)
+		return
+	}
 	o, err := wire.ParseObject(f.body())
 	if err != nil {
 		if first(f.body()) == '[' { // the router would take it for an object
@@ -110,9 +118,8 @@ func (s *Session) request(f held) {
 		s.refuse(toPeer, f.Corr, wire.CodeInvalidControlBody, `"op" is given more than once`)
 		return
 	}
-	if _, taken := s.requests[f.Corr]; taken && s.role == client &&
-		(op == wire.OpRouteOpen || s.requests[f.Corr].kind == openRequest) {
-		s.refuse(toPeer, f.Corr, wire.CodeInvalidRequest, "another request with this corr is unanswered; number each request anew")
+	if _, taken := s.requests[f.Corr]; taken && s.role == client && op == wire.OpRouteOpen {
+		s.refuseCorr(f)
 		return
 	}
 	switch {
@@ -129,6 +136,14 @@ func (s *Session) request(f held) {
 	default:
 		s.forward(f, request{kind: plainRequest})
 	}
+}
+
+// opening reports whether corr is an unanswered open's. Nothing else may have it:
+// whoever lost the open would never learn its pair, and could not drain it.
+func (s *Session) opening(corr uint64) bool { return s.requests[corr].kind == openRequest }
+
+func (s *Session) refuseCorr(f held) {
+	s.refuse(toPeer, f.Corr, wire.CodeInvalidRequest, "another request with this corr is unanswered; number each request anew")
 }
 
 // forward passes a request on and remembers that it is unanswered.
