@@ -1,6 +1,7 @@
 package sidecar
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -9,6 +10,7 @@ import (
 
 	"scopeward/proxy/routertest"
 	"scopeward/sidecar/ledger"
+	"scopeward/sidecar/operator/api"
 )
 
 func ledgerRig(t *testing.T, tombstones bool) *rig {
@@ -90,6 +92,36 @@ func TestAnEndSurvivesARestartOfTheSidecarAndOfTheRouter(t *testing.T) {
 		entries := map[bool]uint64{true: 3, false: 4} // a, b, the end of a, and a again
 		require.Equal(t, entries[tombstones], report.Entries, "what was re-sent unchanged added nothing")
 	}
+}
+
+func TestTheLedgerOfARunningSidecarIsReadByItsAPI(t *testing.T) {
+	r := ledgerRig(t, false)
+	client := api.NewClient(r.cfg.Operator.Socket)
+	defer client.Close()
+	router, s := r.startBoth("owner")
+	m := r.owner(router.Launch("owner"))
+	m.Sync(1, head("a", 1), head("b", 1)).OK()
+	m.Sync(2, head("b", 1)).OK()
+	_, err := ledger.OpenView(r.cfg.Ledger.Path)
+	require.ErrorIs(t, err, ledger.ErrInUse)
+	eventually(t, "the disk", func() bool { return s.ledger.Stats().Queued == 0 })
+
+	f, err := os.OpenFile(filepath.Join(t.TempDir(), "copy"), os.O_CREATE|os.O_WRONLY, 0o600)
+	require.NoError(t, err)
+	require.NoError(t, client.Ledger(t.Context(), f))
+	require.NoError(t, f.Close())
+	v, err := ledger.OpenView(f.Name())
+	require.NoError(t, err)
+	defer v.Close()
+	report, err := v.Verify()
+	require.NoError(t, err)
+	require.True(t, report.Sound())
+	require.Equal(t, uint64(3), report.Entries)
+	r.stop(s)
+
+	r.cfg.Ledger.Path = ""
+	r.start()
+	require.ErrorContains(t, client.Ledger(t.Context(), io.Discard), "no ledger is kept")
 }
 
 func TestALedgerThatCannotBeOpenedIsSaid(t *testing.T) {

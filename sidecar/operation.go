@@ -48,11 +48,15 @@ func (s *Sidecar) operate(ctx context.Context, socket net.Listener) error {
 	s.operation.prober = operator.NewProber(operator.ProberParams{
 		Addr: listen, File: s.cfg.ConnectionFile, World: s.server.World, State: s.state,
 	})
-	server, err := operator.NewServer(ctx, operator.Params{
+	p := operator.Params{
 		Log: s.log.Named("operator"), Journal: s.operation.journal, Metrics: s.operation.metrics, Prober: s.operation.prober,
 		Proxy: s.server, Launches: s.launches, State: s.state,
 		Listener: socket, MetricsAddr: s.cfg.Metrics.Listen, Listen: listen, ConnectionFile: s.cfg.ConnectionFile,
-	})
+	}
+	if s.ledger != nil {
+		p.Ledger = s.ledger
+	}
+	server, err := operator.NewServer(ctx, p)
 	if err != nil {
 		return err
 	}

@@ -119,8 +119,8 @@ func (s *Sidecar) Start(ctx context.Context) error {
 		return fail(err)
 	}
 	undo = append(undo, func() { socket.Close() })
-	undo = append(undo, func() { s.operation.close(ctx) })
 	undo = append(undo, func() { s.closeLedger(ctx) })
+	undo = append(undo, func() { s.operation.close(ctx) })
 	if err := s.build(); err != nil {
 		return fail(err)
 	}
@@ -178,8 +178,9 @@ func (s *Sidecar) build() error {
 	}
 	s.healer = newHealer(statePath, s.log)
 	s.healer.load()
+	told := registrar{s.launches, s.healer}
 	params := proxy.Params{
-		Log: s.log.Named("proxy"), Peers: s.launches, Launches: registrar{s.launches, s.healer},
+		Log: s.log.Named("proxy"), Peers: told, Launches: told,
 		Recorder: s.operation.journal, Key: id.key, DaemonID: id.daemonID,
 		AuthorityOwners: s.cfg.ScopeAuthorityOwners,
 	}
@@ -254,7 +255,7 @@ func (s *Sidecar) Stop(ctx context.Context) error {
 	err := s.server.Shutdown(ctx)
 	s.launches.Detach()
 	s.wg.Wait()
-	err = errors.Join(err, s.closeLedger(ctx), s.operation.close(ctx))
+	err = errors.Join(err, s.operation.close(ctx), s.closeLedger(ctx))
 	s.attribution.close()
 	s.publication.release()
 	s.log.Info("stopped")

@@ -19,9 +19,9 @@ import (
 
 // ledgerFile is which ledger a command is about, and how it answers.
 type ledgerFile struct {
-	config string
-	path   string
-	json   bool
+	reach reach
+	path  string
+	json  bool
 }
 
 func newLedger() *cobra.Command {
@@ -29,7 +29,7 @@ func newLedger() *cobra.Command {
 		Use:   "ledger",
 		Short: "Read and keep the durable log of what scopes were given",
 		Long: "Read and keep the durable log of what scopes were given.\n\n" +
-			"The commands open the ledger's file themselves. A sidecar that runs keeps it to itself: stop it first, or copy the file from a stopped one.",
+			"What reads opens the file, or asks the sidecar that has it in use for a copy. What writes needs a sidecar that is stopped.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
@@ -41,7 +41,7 @@ func newLedger() *cobra.Command {
 }
 
 func (l *ledgerFile) flags(c *cobra.Command) *cobra.Command {
-	configFlag(c, &l.config)
+	l.reach.flags(c)
 	c.Flags().StringVar(&l.path, "ledger", "", "the ledger's `FILE`; ledger.path of the configuration when it is not given")
 	c.Flags().BoolVar(&l.json, "json", false, "print JSON, one object a line")
 	return c
@@ -52,23 +52,49 @@ func (l *ledgerFile) find() (string, error) {
 	if l.path != "" {
 		return l.path, nil
 	}
-	cfg, err := config.Load(l.config, os.Getenv)
+	cfg, err := config.Load(l.reach.config, os.Getenv)
 	if err != nil {
 		return "", err
 	}
 	if cfg.Ledger.Path == "" {
-		return "", usageError{fmt.Errorf("%s keeps no ledger: name one with --ledger", l.config)}
+		return "", usageError{fmt.Errorf("%s keeps no ledger: name one with --ledger", l.reach.config)}
 	}
 	return cfg.Ledger.Path, nil
 }
 
 // view opens the ledger to be read.
-func (l *ledgerFile) view(read func(*ledger.View) error) error {
+func (l *ledgerFile) view(c *cobra.Command, read func(*ledger.View) error) error {
 	path, err := l.find()
 	if err != nil {
 		return err
 	}
 	v, err := ledger.OpenView(path)
+	if errors.Is(err, ledger.ErrInUse) && (l.path == "" || l.reach.socket != "") {
+		return l.copied(c, err, read)
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(read(v), v.Close())
+}
+
+// copied reads a copy from the sidecar that has the file in use: the one of the
+// configuration, or of --socket. A file that is named alone could be any other's.
+func (l *ledgerFile) copied(c *cobra.Command, inUse error, read func(*ledger.View) error) error {
+	client, err := l.reach.client(c)
+	if err != nil {
+		return inUse
+	}
+	defer client.Close()
+	f, err := os.CreateTemp("", "scopeward-ledger-")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	if err := errors.Join(client.Ledger(c.Context(), f), f.Close()); err != nil {
+		return err
+	}
+	v, err := ledger.OpenView(f.Name())
 	if err != nil {
 		return err
 	}
@@ -114,7 +140,7 @@ func newLedgerVerify() *cobra.Command {
 		Short: "Check the chain and every digest",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return l.view(func(v *ledger.View) error {
+			return l.view(c, func(v *ledger.View) error {
 				r, err := v.Verify()
 				if err != nil {
 					return err
@@ -163,7 +189,7 @@ func newLedgerShow() *cobra.Command {
 					return e.ID.Owner == owner && (len(args) < 2 || e.ID.Ref == args[1])
 				}
 			}
-			return l.view(func(v *ledger.View) error {
+			return l.view(c, func(v *ledger.View) error {
 				return v.Entries(func(e *ledger.Entry) error {
 					if !wanted(e) {
 						return nil
@@ -228,7 +254,7 @@ func newLedgerProve() *cobra.Command {
 				return usageError{errors.New("EPOCH is no number")}
 			}
 			id := table.ScopeID{Key: table.Key{Owner: ledger.ParseOwner(args[0]), Ref: args[1]}, Epoch: epoch}
-			return l.view(func(v *ledger.View) error {
+			return l.view(c, func(v *ledger.View) error {
 				p, err := v.Prove(id)
 				if err != nil {
 					return err

@@ -36,6 +36,7 @@ func (s *Server) endpoints() map[string]endpoint {
 		api.PathExplain:     {method: http.MethodGet, params: []string{"owner", "ref", "epoch", "as", "to", "provides"}, answer: s.explain},
 		api.PathDrain:       {method: http.MethodPost, answer: s.drain},
 		api.PathEvents:      {method: http.MethodGet, params: []string{"kind"}, serve: s.events},
+		api.PathLedger:      {method: http.MethodGet, serve: s.ledger},
 		api.PathDescription: {method: http.MethodGet, serve: describeAPI},
 		api.PathMetrics:     {method: http.MethodGet, serve: s.p.Metrics.Handler().ServeHTTP},
 	}

@@ -31,6 +31,7 @@ type Params struct {
 	Proxy          Proxy
 	Launches       Launches
 	State          func() State // it must not block
+	Ledger         Ledger       // nil: none is kept
 	Listener       net.Listener // of [Listen]
 	MetricsAddr    string       // loopback host:port for metrics alone; "" serves them at the API only
 	Listen         string       // where the sidecar accepts, host:port

@@ -27,6 +27,7 @@ const (
 	PathExplain     = "/v1/explain"
 	PathDrain       = "/v1/drain"
 	PathEvents      = "/v1/events"
+	PathLedger      = "/v1/ledger"
 	PathDescription = "/v1/openapi.json"
 	PathMetrics     = "/metrics"
 )
@@ -143,6 +144,20 @@ func (c *Client) Drain(ctx context.Context, r DrainRequest) (Drained, error) {
 		return Drained{}, err
 	}
 	return answer[Drained](c.do(ctx, http.MethodPost, PathDrain, nil, body))
+}
+
+// Ledger writes a copy of the ledger's file to w.
+func (c *Client) Ledger(ctx context.Context, w io.Writer) error {
+	res, err := c.do(ctx, http.MethodGet, PathLedger, nil, nil)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return failure(res)
+	}
+	_, err = io.Copy(w, res.Body)
+	return err
 }
 
 func get[T any](ctx context.Context, c *Client, path string, q url.Values) (T, error) {

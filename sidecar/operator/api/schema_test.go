@@ -22,7 +22,7 @@ func TestPathsAreTheDescriptions(t *testing.T) {
 		got[path] = true
 	}
 	want := map[string]bool{}
-	for _, path := range []string{PathStatus, PathHealth, PathScopes, PathRoutes, PathLaunches, PathRefusals, PathExplain, PathDrain, PathEvents, PathDescription, PathMetrics} {
+	for _, path := range []string{PathStatus, PathHealth, PathScopes, PathRoutes, PathLaunches, PathRefusals, PathExplain, PathDrain, PathEvents, PathLedger, PathDescription, PathMetrics} {
 		want[path] = true
 	}
 	require.Equal(t, want, got)
