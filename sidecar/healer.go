@@ -38,15 +38,20 @@ type healer struct {
 	changed chan struct{} // one token: the file is behind
 	cut     chan struct{} // one token: a module was cut off by us
 
-	mu    sync.Mutex
-	ids   map[string]struct{}
-	conns map[proxy.ConnID]string // live registrations
+	mu       sync.Mutex
+	ids      map[string]struct{}
+	conns    map[proxy.ConnID]string // live registrations
+	expected map[proxy.ConnID]string // Hellos that are not answered yet
+	saved    map[string]struct{}     // what the file has, as far as it can be written
+	waiting  []func()                // to be called after the next save
+	held     bool                    // we end: nothing is forgotten any more
+	over     bool                    // run has returned: nobody saves
 }
 
 func newHealer(path string, log *zap.Logger) *healer {
 	return &healer{
 		path: path, log: log, changed: make(chan struct{}, 1), cut: make(chan struct{}, 1),
-		ids: map[string]struct{}{}, conns: map[proxy.ConnID]string{},
+		ids: map[string]struct{}{}, conns: map[proxy.ConnID]string{}, expected: map[proxy.ConnID]string{},
 	}
 }
 
@@ -72,6 +77,7 @@ func (h *healer) load() {
 
 // run keeps the file up to date until ctx ends, and once more then.
 func (h *healer) run(ctx context.Context) {
+	defer h.end()
 	for {
 		select {
 		case <-h.changed:
@@ -89,8 +95,25 @@ func (h *healer) run(ctx context.Context) {
 
 func (h *healer) save() {
 	h.mu.Lock()
-	s := state{Version: stateVersion, Modules: slices.Sorted(maps.Keys(h.ids))}
+	ids := maps.Clone(h.ids)
+	for _, id := range h.expected {
+		ids[id] = struct{}{}
+	}
+	maps.DeleteFunc(h.saved, func(id string, _ struct{}) bool { _, stays := ids[id]; return !stays })
+	waiting := h.waiting
+	h.waiting = nil
 	h.mu.Unlock()
+	h.write(ids)
+	h.mu.Lock()
+	h.saved = ids
+	h.mu.Unlock()
+	for _, tell := range waiting {
+		tell()
+	}
+}
+
+func (h *healer) write(ids map[string]struct{}) {
+	s := state{Version: stateVersion, Modules: slices.Sorted(maps.Keys(ids))}
 	if err := s.write(h.path); err != nil {
 		h.log.Warn("the heal state is not written; a restart of ours would leave modules stopped", zap.String("path", h.path), zap.Error(err))
 	}
@@ -111,6 +134,7 @@ func (h *healer) registered(id proxy.ConnID, moduleID string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.conns[id] = moduleID
+	delete(h.expected, id)
 	if _, ok := h.ids[moduleID]; !ok {
 		h.ids[moduleID] = struct{}{}
 		h.touchLocked()
@@ -155,6 +179,7 @@ func (h *healer) hold() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	clear(h.conns)
+	h.held = true
 }
 
 // wanted reports whether the id said Hello through us and does not now.
