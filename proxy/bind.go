@@ -53,13 +53,18 @@ func (s *Session) fromRouter(f held) {
 // else: by now the router has checked target, identity and limits, its
 // principal is on the frame, and this connection is the one that will serve.
 //
-// Every bind is answered: the router counts unanswered ones against the module.
+// Every bind of this registration is answered: the router counts unanswered ones
+// against the module.
 func (s *Session) bind(f held, o *wire.Object) {
 	var b bindBody
 	readable := json.Unmarshal(f.body(), &b, lenient) == nil
 	caps, _ := o.Get("consumer_capabilities")
 	marks := marksIn(caps)
 	switch {
+	case s.role != registered && s.registration > 0:
+		// It was on its way when the module said Goodbye on channel 0: the router
+		// gives it up there, and numbers its binds and pairs anew.
+		return
 	case s.role != registered:
 		s.answerBind(f, b.leg(), wire.CodeTargetUnavailable, "the module's connection has no registration")
 		return

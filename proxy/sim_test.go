@@ -1,0 +1,456 @@
+package proxy
+
+import (
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+
+	"scopeward/proxy/wire"
+	"scopeward/table"
+)
+
+// sim is one seeded run: sessions, the table, a model of the router, modules,
+// clients and a clock, all on one goroutine. Nothing happens but by a step, and
+// the seed chooses every step: which bytes move and how many of them, which event
+// is handled, which answer comes, who does what, who is cut.
+type sim struct {
+	rng    *rand.Rand
+	world  *World
+	router *simRouter
+	links  []*simLink // by id; a link goes when nothing moves on it any more
+	last   ConnID
+	asks   []func() // questions that wait for their answer
+	jobs   []func()
+
+	owners    []*simOwner
+	refs      map[string]simRef // what a tag's open named, "" for no scope
+	launches  map[string]int    // the current launch of a module id
+	ifIdle    map[string]bool   // ref@epoch: it may only replace an idle one
+	empty     bool              // only owners are left: every session is idle
+	committed int
+	drained   int
+	stale     int
+	steps     int
+
+	digest uint64   // of everything that happened
+	trace  []string // its end
+	broken string   // the first law that was broken
+}
+
+// simRef is what a scoped open names.
+type simRef struct {
+	owner, ref string
+	epoch      uint64
+}
+
+// hop is one of the four ways that bytes of a link are under way.
+type hop uint8
+
+const (
+	peerOut   hop = iota // peer to sidecar
+	routerIn             // sidecar to router
+	routerOut            // router to sidecar
+	peerIn               // sidecar to peer
+	hops
+)
+
+// simPipe holds the bytes of one hop. Once it is shut nothing comes behind them.
+type simPipe struct {
+	buf        []byte
+	shut, over bool
+}
+
+// simPeer is who is at the near end of a link.
+type simPeer interface {
+	receive(b []byte)
+	ended()
+	act()        // does something of its own accord
+	obey()       // answers what it has held back
+	check() bool // whether nothing that it waits for is missing
+}
+
+// simLink is one connection through the sidecar.
+type simLink struct {
+	sim    *sim
+	id     ConnID
+	s      *Session
+	pipes  [hops]simPipe
+	events []Event
+	peer   simPeer
+	far    *simConn
+}
+
+func newSim(seed uint64) *sim {
+	s := &sim{
+		rng:  rand.New(rand.NewPCG(seed, 0x5c09e)),
+		refs: map[string]simRef{}, launches: map[string]int{}, ifIdle: map[string]bool{},
+	}
+	s.router = &simRouter{sim: s, modules: map[string]*simConn{}}
+	s.world = &World{
+		Table:       table.New(table.Config{Incarnation: "00112233445566778899aabbccddeeff", AuthorityOwners: []string{"owner"}}),
+		Incarnation: "00112233445566778899aabbccddeeff",
+		log:         zap.NewNop(), launches: s, recorder: s,
+		now:   func() int64 { return time.Now().UnixMilli() },
+		post:  s.post,
+		work:  func(job func()) { s.jobs = append(s.jobs, job) },
+		opens: make(map[string]*open),
+	}
+	return s
+}
+
+func (s *sim) note(format string, args ...any) {
+	line := fmt.Sprintf(format, args...)
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%x %s", s.digest, line)
+	s.digest = h.Sum64()
+	if len(s.trace) >= 400 {
+		s.trace = slices.Delete(s.trace, 0, 200)
+	}
+	s.trace = append(s.trace, line)
+}
+
+// fail notes the first law that was broken and ends the run.
+func (s *sim) fail(format string, args ...any) {
+	if s.broken == "" {
+		s.broken = fmt.Sprintf(format, args...)
+		s.note("BROKEN %s", s.broken)
+	}
+}
+
+func (s *sim) chance(percent int) bool { return s.rng.IntN(100) < percent }
+
+func pick[T any](s *sim, of []T) T { return of[s.rng.IntN(len(of))] }
+
+// post gives a session an event. It is handled at a later step.
+func (s *sim) post(id ConnID, e Event) {
+	if l := s.link(id); l != nil {
+		l.events = append(l.events, e)
+	}
+}
+
+func (s *sim) link(id ConnID) *simLink {
+	i := slices.IndexFunc(s.links, func(l *simLink) bool { return l.id == id })
+	if i < 0 {
+		return nil
+	}
+	return s.links[i]
+}
+
+// connect makes a link that has authenticated on both sides.
+func (s *sim) connect(peer func(*simLink) simPeer) *simLink {
+	s.last++
+	l := &simLink{sim: s, id: s.last, s: newSession(s.last, s.world)}
+	l.far = newSimConn(s.router, l)
+	l.peer = peer(l)
+	s.links = append(s.links, l)
+	return l
+}
+
+func (l *simLink) send(h hop, b []byte) {
+	if p := &l.pipes[h]; !p.shut {
+		p.buf = append(p.buf, b...)
+	}
+}
+
+// shut ends a hop behind the bytes that are under way.
+func (l *simLink) shut(hs ...hop) {
+	for _, h := range hs {
+		l.pipes[h].shut = true
+	}
+}
+
+// lose ends a hop and with it a part of what was under way.
+func (l *simLink) lose(h hop) {
+	p := &l.pipes[h]
+	p.buf = p.buf[:l.sim.rng.IntN(len(p.buf)+1)]
+	p.shut = true
+}
+
+// movable reports whether a hop has something to deliver.
+func (l *simLink) movable(h hop) bool {
+	p := &l.pipes[h]
+	switch {
+	case p.over:
+		return false
+	case h == peerOut && l.s.Full(toRouter), h == routerOut && l.s.Full(toPeer):
+		return false
+	}
+	return len(p.buf) > 0 || p.shut
+}
+
+// move delivers some of a hop's bytes: all, or half frames.
+func (l *simLink) move(h hop) {
+	p := &l.pipes[h]
+	n := len(p.buf)
+	if n > 0 && l.sim.chance(40) {
+		n = 1 + l.sim.rng.IntN(n)
+	}
+	b := slices.Clone(p.buf[:n])
+	p.buf = p.buf[n:]
+	l.sim.note("%d %d moves %d", l.id, h, n)
+	over := len(p.buf) == 0 && p.shut
+	p.over = over
+	switch h {
+	case peerOut, routerOut:
+		if l.s.Ended() {
+			return
+		}
+		if h == peerOut {
+			l.s.FromPeer(b)
+		} else {
+			l.s.FromRouter(b)
+		}
+		l.carry()
+		if over {
+			l.s.End("one side closed")
+			l.carry()
+		}
+	case routerIn:
+		l.far.receive(b)
+		if over {
+			l.sim.router.ended(l.far)
+			l.shut(routerOut)
+		}
+	case peerIn:
+		l.peer.receive(b)
+		if over {
+			l.peer.ended()
+			l.shut(peerOut)
+		}
+	}
+}
+
+// carry takes what the session wrote, as its driver does.
+func (l *simLink) carry() {
+	for d := range l.s.outs {
+		to := routerIn
+		if direction(d) == toPeer {
+			to = peerIn
+		}
+		segs, _ := l.s.outs[d].take()
+		for _, b := range segs {
+			l.send(to, b)
+		}
+	}
+	if l.s.subs != nil && l.s.Unsent(0) {
+		l.sim.post(l.id, feedEvent{})
+	}
+	if l.s.Ended() {
+		l.shut(routerIn, peerIn, peerOut, routerOut)
+		l.events = nil
+	}
+}
+
+func (l *simLink) dead() bool { return l.pipes[routerIn].over && l.pipes[peerIn].over && l.s.Ended() }
+
+// happenings are what can happen now beside what peers do of their own accord.
+func (s *sim) happenings() []func() {
+	var list []func()
+	s.links = slices.DeleteFunc(s.links, (*simLink).dead)
+	for _, l := range s.links {
+		for h := range hops {
+			if l.movable(h) {
+				list = append(list, func() { l.move(h) })
+			}
+		}
+		if len(l.events) > 0 {
+			list = append(list, func() {
+				e := l.events[0]
+				l.events = l.events[1:]
+				s.note("%d handles %T", l.id, e)
+				l.s.Handle(e)
+				l.carry()
+			})
+		}
+	}
+	if len(s.asks) > 0 {
+		list = append(list, func() { take(s, &s.asks)() })
+	}
+	if len(s.jobs) > 0 {
+		list = append(list, func() { take(s, &s.jobs)() })
+	}
+	return list
+}
+
+// take takes any of list out of it.
+func take[T any](s *sim, list *[]T) T {
+	i := s.rng.IntN(len(*list))
+	x := (*list)[i]
+	*list = slices.Delete(*list, i, i+1)
+	return x
+}
+
+// step lets one thing happen.
+func (s *sim) step() {
+	s.steps++
+	happenings := s.happenings()
+	switch {
+	case len(happenings) > 0 && s.chance(75):
+		pick(s, happenings)()
+	case s.chance(4):
+		s.tick()
+	case s.chance(3):
+		s.fault()
+	case s.chance(10):
+		s.arrive()
+	case len(s.links) > 0:
+		pick(s, s.links).peer.act()
+	}
+	s.world.render()
+}
+
+// tick lets time pass, and what hangs on it happen.
+func (s *sim) tick() {
+	d := time.Duration(1+s.rng.IntN(900)) * time.Millisecond
+	if s.chance(25) {
+		d = time.Duration(1+s.rng.IntN(14)) * time.Second
+	}
+	s.note("%s pass", d)
+	time.Sleep(d)
+	s.router.expire()
+	s.world.Sweep()
+}
+
+// fault cuts or closes something.
+func (s *sim) fault() {
+	if len(s.links) == 0 {
+		return
+	}
+	l := pick(s, s.links)
+	what := s.rng.IntN(5)
+	s.note("%d fault %d", l.id, what)
+	switch what {
+	case 0: // the peer closes
+		l.shut(peerOut)
+	case 1: // the peer dies inside a frame
+		l.lose(peerOut)
+	case 2: // the router drops the connection
+		s.router.ended(l.far)
+		l.shut(routerOut)
+	case 3: // we cut it
+		l.events = append(l.events, cutEvent{"the simulation"})
+	case 4: // an operator closes routes by hand
+		l.events = append(l.events, evictEvent{l.id, func(table.ScopeID) bool { return true }, func(int) {}})
+	}
+}
+
+// settle lets everything that is under way happen, and nothing new. Peers answer
+// what they have held back.
+func (s *sim) settle() {
+	for range 100_000 {
+		if s.broken != "" {
+			return
+		}
+		if happenings := s.happenings(); len(happenings) > 0 {
+			pick(s, happenings)()
+			s.world.render()
+			continue
+		}
+		for _, l := range s.links {
+			l.peer.obey()
+		}
+		if len(s.happenings()) == 0 {
+			return
+		}
+	}
+	s.fail("it does not come to rest")
+}
+
+// run plays a seed to its end.
+func (s *sim) run() {
+	for _, id := range []string{"owner", "child", "tool", "slow"} {
+		s.module(id)
+	}
+	for range 3 {
+		s.client()
+	}
+	if s.chance(80) { // else the owners come late
+		s.settle()
+		for _, l := range s.links {
+			if m, ok := l.peer.(*simModule); ok && m.owner != nil {
+				for range 3 {
+					m.calls = append(m.calls, m.request(m.owner.call(s)))
+				}
+			}
+		}
+		s.settle()
+	}
+	rounds := 2 + s.rng.IntN(3)
+	for range rounds {
+		for range 60 + s.rng.IntN(120) {
+			if s.step(); s.broken != "" {
+				return
+			}
+		}
+		s.settle()
+		s.checkRest()
+	}
+	s.close()
+}
+
+// Record looks at each decision as it falls.
+func (s *sim) Record(d Decision) {
+	s.note("%d %s %s %s %s", d.Conn, d.Kind, d.Scope, d.Target, d.Code)
+	switch d.Kind {
+	case Committed:
+		s.committed++
+		s.checkCommit(d)
+	case Stale:
+		s.stale++
+	case Drained:
+		s.drained++
+	case Synced, Applied:
+		s.checkApplied(d.Applied)
+	}
+}
+
+func (s *sim) Registered(ConnID, string, string) {}
+func (s *sim) Severed(ConnID)                    {}
+func (s *sim) Unregistered(ConnID)               {}
+
+// Ask answers at once or later, as it comes.
+func (s *sim) Ask(q Question, reply func(Answer)) {
+	var a Answer
+	switch q.Kind {
+	case AskRoster:
+		a.Configured = q.ModuleID != "stranger"
+	case AskStanding:
+		n := 0
+		_, _ = fmt.Sscanf(q.Nonce, "n%d", &n)
+		a.Launch, a.Current = table.Launch(n), n == s.launches[q.ModuleID]
+	}
+	if s.chance(60) {
+		reply(a)
+		return
+	}
+	s.asks = append(s.asks, func() {
+		s.note("%d answered %d", q.Conn, q.Kind)
+		reply(a)
+	})
+}
+
+// frames takes whole frames off the front of buf.
+func (s *sim) frames(who string, buf *[]byte, each func(wire.Frame)) {
+	for s.broken == "" {
+		h, err := wire.ParseHeader(*buf)
+		if err == wire.ErrShort {
+			return
+		}
+		if err != nil || !h.Legal() {
+			s.fail("%s: no frame where one begins: %v %+v", who, err, h)
+			return
+		}
+		end := wire.HeaderLen + int(h.Len)
+		if len(*buf) < end {
+			return
+		}
+		body := slices.Clone((*buf)[wire.HeaderLen:end])
+		*buf = (*buf)[end:]
+		s.note("%s gets %s %d/%d corr %d len %d", who, h.Type, h.Channel, h.Epoch, h.Corr, h.Len)
+		each(wire.Frame{Header: h, Body: body})
+	}
+}
