@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -94,7 +95,8 @@ func newTestServer(t testing.TB) *testServer {
 	require.NoError(t, err)
 	front := mustListen(t)
 	s.Server, err = NewServer(t.Context(), Params{
-		Log: j.log, Journal: j, Metrics: j.metrics, Proxy: s.proxy, Launches: s.launches, State: state, Listener: l,
+		Ledger: fakeLedger{},
+		Log:    j.log, Journal: j, Metrics: j.metrics, Proxy: s.proxy, Launches: s.launches, State: state, Listener: l,
 		Prober: NewProber(ProberParams{Addr: front.Addr().String(), World: s.proxy.World, State: state}),
 	})
 	require.NoError(t, err)
@@ -142,4 +144,12 @@ func shortDir(t testing.TB) string {
 
 func scopeID(owner, ref string, epoch uint64) table.ScopeID {
 	return table.ScopeID{Key: table.Key{Owner: table.ReservedPrincipal(owner), Ref: ref}, Epoch: epoch}
+}
+
+// fakeLedger is a file of a few bytes.
+type fakeLedger struct{}
+
+func (fakeLedger) Snapshot(w io.Writer) error {
+	_, err := io.WriteString(w, "a ledger")
+	return err
 }
