@@ -318,3 +318,39 @@ func TestS4_AnOpensCorrUsedByAnyFrameNeverFreesItsRouteFromDrains(t *testing.T) 
 		})
 	}
 }
+
+// An answer that crossed a Goodbye on channel 0 is about a route which that ended.
+// Its numbers may be another route's by now.
+func TestS6_AnAnswerThatCrossedAGoodbyeOnChannelZeroClosesNoLaterRoute(t *testing.T) {
+	x := newMisuse(t)
+	x.acked()
+	x.c.fromPeer(wire.Header{Type: wire.Goodbye}.Append(nil))
+	x.c.toRouter()
+	x.open(x.c, 8)
+	x.bindTo(x.c, x.m, 42, 4, 1)
+	x.m.fromPeer(frame(wire.Response, 42, doc{"op": wire.OpRouteBind}))
+	x.c.fromRouter(frame(wire.Response, 7, doc{"op": wire.OpRouteOpen, "route_channel": 1, "route_epoch": 1}))
+	require.Empty(t, x.c.toPeer())
+	require.Empty(t, x.c.toRouter(), "(1, 1) is the other open's")
+	x.c.fromRouter(frame(wire.Response, 8, doc{"op": wire.OpRouteOpen, "route_channel": 1, "route_epoch": 1}))
+	require.Equal(t, uint64(8), x.one(x.c.toPeer()).Corr)
+	x.c.fromPeer(data(wire.Request, 1, 1, "x"))
+	require.Len(t, x.c.toRouter(), 1)
+	x.o.sync(2)
+	require.Len(t, x.c.toPeer(), 2, "it drains")
+	x.m.fromRouter(wire.AppendGoodbye(nil, 3, 1), wire.AppendGoodbye(nil, 4, 1))
+	x.clean()
+}
+
+func TestS6_OpensThatAGoodbyeOnChannelZeroEndedAreForgotten(t *testing.T) {
+	x := newMisuse(t)
+	for i := range uint64(1000) {
+		x.c.fromPeer(frame(wire.Request, 2*i, openBody(nil)), frame(wire.Request, 2*i+1, openBody(doc{"scope": selector("s", 1)})), wire.Header{Type: wire.Goodbye}.Append(nil))
+	}
+	require.LessOrEqual(t, len(x.c.s.requests)+len(x.c.s.crossed), maxParted)
+	x.clean()
+	// Unscoped, it is delivered as without us.
+	x.c.fromPeer(frame(wire.Request, 5000, openBody(nil)), wire.Header{Type: wire.Goodbye}.Append(nil))
+	x.c.fromRouter(frame(wire.Response, 5000, doc{"op": wire.OpRouteOpen, "route_channel": 1, "route_epoch": 1}))
+	require.Equal(t, uint64(5000), x.one(x.c.toPeer()).Corr)
+}

@@ -258,13 +258,20 @@ func (s *Session) giveUp(op *open) {
 
 // stray takes a Response that answers nothing. One that would open a route is
 // the answer to an open that we no longer hold: it is not delivered, and its
-// route is closed.
+// route is closed. That of an open which a Goodbye on channel 0 has ended is gone,
+// and its pair may be another's.
 func (s *Session) stray(f held) {
+	marked, crossed := s.crossed[f.Corr]
+	delete(s.crossed, f.Corr)
+	if crossed && !marked {
+		s.write(toPeer, f.frame)
+		return
+	}
 	o, err := wire.ParseObject(f.body())
 	if err == nil {
 		if raw, ok := o.Get("op"); ok {
 			if op, _ := text(raw); op == wire.OpRouteOpen {
-				if at, ok := routeOf(f.body()); ok {
+				if at, ok := routeOf(f.body()); ok && !crossed {
 					s.writeGoodbye(toRouter, at)
 				}
 				return

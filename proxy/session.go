@@ -49,6 +49,7 @@ type Session struct {
 	legs     map[table.RouteID]leg         // the same, by route
 	early    map[table.RouteID]table.Drain // drains that came before the opener's answer
 	parted   map[leg]bool                  // pairs the client said Goodbye to before they were answered
+	crossed  map[uint64]bool               // by corr, the opens that a Goodbye on channel 0 met; true: marked
 	marked   int                           // marked opens among requests
 	turn     *turn                         // that the parked open waits for or has
 
@@ -312,6 +313,9 @@ func (s *Session) clear() {
 func (s *Session) startOver(by direction) {
 	was := s.module
 	old := s.peer()
+	if by == toRouter {
+		s.cross()
+	}
 	s.clear()
 	s.world.Table.Leave(old)
 	s.registration++
@@ -321,4 +325,21 @@ func (s *Session) startOver(by direction) {
 		return
 	}
 	s.role, s.dismissed = client, false
+}
+
+// cross keeps in mind the opens that a client's Goodbye on channel 0 ends before
+// they were answered: their answers may be under way.
+func (s *Session) cross() {
+	for corr, r := range s.requests {
+		if r.kind != openRequest {
+			continue
+		}
+		if s.crossed == nil || len(s.crossed) >= maxParted {
+			s.crossed = make(map[uint64]bool)
+		}
+		s.crossed[corr] = r.open != nil
+		if r.open == nil {
+			delete(s.requests, corr)
+		}
+	}
 }
