@@ -211,7 +211,11 @@ func (tr *troupe) strike(c cell) {
 		<-time.After(stopFor)
 		require.NoError(tr.t, syscall.Kill(pid, syscall.SIGCONT))
 	case daemon:
+		before := tr.links()
 		tr.restartParty(c.party, c.fault == faultKill)
+		for _, l := range before {
+			<-l.ended
+		}
 	case c.fault == faultKill:
 		require.NoError(tr.t, syscall.Kill(tr.victim(c.party), syscall.SIGKILL))
 		tr.lost(c.party)
@@ -241,4 +245,13 @@ func (tr *troupe) lost(p party) {
 		<-tr.opener.ended
 	}
 	<-tr.cast[id].link.ended
+}
+
+// links are everybody's connections.
+func (tr *troupe) links() []*link {
+	all := []*link{tr.opener}
+	for _, p := range tr.cast {
+		all = append(all, p.link)
+	}
+	return all
 }

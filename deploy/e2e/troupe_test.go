@@ -37,8 +37,9 @@ type performer struct {
 	again  bool  // its launch may register once more: it closed by itself
 }
 
-// newTroupe starts a world and waits until everybody is there.
-func newTroupe(t *testing.T) *troupe {
+// newTroupe starts a world and waits until everybody is there. prepare comes
+// before anything is started.
+func newTroupe(t *testing.T, prepare ...func(*world)) *troupe {
 	t.Helper()
 	w := newWorld(t, map[string]module{})
 	tr := &troupe{world: w, cast: map[string]*performer{}, binds: make(chan wire.Frame, 64)}
@@ -47,6 +48,9 @@ func newTroupe(t *testing.T) *troupe {
 		tr.cast[id] = &performer{}
 	}
 	w.configure()
+	for _, p := range prepare {
+		p(w)
+	}
 	tr.stage = w.openStage()
 	t.Cleanup(func() {
 		for _, p := range tr.cast {
