@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -77,7 +78,9 @@ func (c *caller) sync(b *testing.B, body []byte) {
 func compare(b *testing.B, off, on *caller, turn func(*caller)) {
 	off.took, on.took = nil, nil
 	for b.Loop() {
+		runtime.GC() // neither pays for what the other, or the writer, left
 		turn(off)
+		runtime.GC()
 		turn(on)
 	}
 	x, y := float64(slices.Min(off.took)), float64(slices.Min(on.took))
