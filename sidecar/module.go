@@ -52,6 +52,7 @@ func Run(ctx context.Context, p RunParams) error {
 	if err := app.Err(); err != nil {
 		return dig.RootCause(err)
 	}
+	s.conceal()
 	// A signal during the start is taken when it is through: half a start would
 	// leave half a sidecar.
 	starting, cancel := context.WithTimeout(context.WithoutCancel(ctx), startTimeout)

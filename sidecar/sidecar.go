@@ -258,6 +258,9 @@ func (s *Sidecar) Stop(ctx context.Context) error {
 	err = errors.Join(err, s.operation.close(ctx), s.closeLedger(ctx))
 	s.attribution.close()
 	s.publication.release()
+	if err == nil {
+		clear(s.keeper.file.Key) // nobody uses it any more
+	}
 	s.log.Info("stopped")
 	return err
 }

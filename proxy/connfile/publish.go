@@ -23,7 +23,9 @@ func Publish(path string, f File) error {
 	if err := checkAncestors(path, dir); err != nil {
 		return err
 	}
-	err := renameio.WriteFile(path, f.Append(nil), 0o600,
+	data := f.Append(nil)
+	defer clear(data) // it holds the key
+	err := renameio.WriteFile(path, data, 0o600,
 		renameio.WithTempDir(dir), renameio.WithStaticPermissions(0o600))
 	if err != nil {
 		return &FileError{path, "cannot be written: " + cause(err), "make its folder writable for this user", err}

@@ -29,6 +29,7 @@ func Read(path string) (File, error) {
 		return File{}, err
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxSize+1))
+	defer clear(data) // it holds the key
 	if err != nil {
 		return File{}, &FileError{path, "cannot be read: " + cause(err), "", err}
 	}
