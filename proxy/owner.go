@@ -103,7 +103,7 @@ func (w *World) apply(claim table.Claim, op string, body []byte) (*table.Applied
 		}
 		return w.Table.Apply(claim, call, w.now())
 	}
-	call, refusal := table.DecodeSync(body)
+	call, refusal := w.Table.DecodeSync(claim.Owner, body)
 	if refusal != nil {
 		return nil, refusal
 	}

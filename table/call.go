@@ -1,6 +1,7 @@
 package table
 
 import (
+	"crypto/sha256"
 	"fmt"
 )
 
@@ -24,7 +25,9 @@ type call struct {
 	index      refs           // of entries
 	results    []RecordResult // in request order, outcomes still open
 
-	full       bool // the entries are the owner's whole set
+	full       bool                          // the entries are the owner's whole set
+	recall     *recall                       // where the set is kept once it is accepted, nil for nowhere
+	met        map[[sha256.Size]byte]decoded // its records by their bytes
 	ends       []end
 	endIndex   refs
 	endResults []EndResult

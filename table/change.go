@@ -27,6 +27,9 @@ func (t *Table) change(c Claim, call *call, now int64) (*Applied, *Refusal) {
 	a := s.commitLocked(c, b)
 	t.mu.Unlock()
 	b.wake()
+	if call.recall != nil {
+		call.recall.keep(call.met)
+	}
 	call.explain(a)
 	return a, nil
 }

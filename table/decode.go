@@ -1,5 +1,11 @@
 package table
 
+import (
+	"crypto/sha256"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
 // Ops that this package decodes and answers.
 const (
 	opSync     = "scope.sync"
@@ -36,6 +42,12 @@ var (
 
 func (c *call) decode(body []byte, m members) error {
 	r := newReader(body)
+	read := r.entry
+	if c.recall != nil {
+		known, within := c.recall.known(), &reader{dec: new(jsontext.Decoder), names: r.names}
+		c.met = make(map[[sha256.Size]byte]decoded, len(known))
+		read = func() (entry, error) { return c.entryOnce(r, within, known) }
+	}
 	s, err := r.object(m, true, func(i int) (err error) {
 		switch i {
 		case 0:
@@ -44,7 +56,7 @@ func (c *call) decode(body []byte, m members) error {
 			c.generation, err = r.uint()
 		case 2:
 			err = r.array(func() error {
-				e, err := r.entry()
+				e, err := read()
 				c.entries = append(c.entries, e)
 				return err
 			})

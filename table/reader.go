@@ -22,12 +22,17 @@ type reader struct {
 func newReader(body []byte) *reader {
 	// Repeats are refused by members, by name. The decoder need not remember
 	// the names of every object.
-	dec := jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowDuplicateNames(true))
-	r := &reader{dec: dec}
+	r := &reader{dec: new(jsontext.Decoder)}
+	r.reset(body)
 	if len(body) > longBody {
 		r.names = map[string]string{}
 	}
 	return r
+}
+
+// reset makes r read body.
+func (r *reader) reset(body []byte) {
+	r.dec.Reset(bytes.NewBuffer(body), jsontext.AllowDuplicateNames(true))
 }
 
 // longBody is from how many bytes on a body repeats its names enough to keep

@@ -26,6 +26,7 @@ type Table struct {
 	remembered  TombstoneReader
 	journal     Journal
 	feed        feed
+	recalls     sync.Map // of *recall, by owner's id
 
 	mu        sync.Mutex
 	owners    map[string]*owner
