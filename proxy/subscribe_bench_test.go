@@ -50,15 +50,9 @@ func benchSync(b *testing.B, kind string, subscribers int) {
 			o = f.owner(fmt.Sprint("owner", generation))
 		}
 		runtime.GC()
-		before := read.Load()
 		began := time.Now()
 		o.sync(b, generation, generation)
 		took = append(took, time.Since(began))
-		if subscribers > 0 {
-			for read.Load() == before {
-				runtime.Gosched()
-			}
-		}
 		peak = max(peak, settle(&read))
 		told += time.Since(began) - quiet
 	}

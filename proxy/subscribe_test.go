@@ -746,8 +746,10 @@ func TestS5_SubscriberEndsWithTheTablesLiveSet(t *testing.T) {
 			require.False(rt, slices.ContainsFunc(u.e.s.subs, func(s *subscription) bool { return s.page != 0 || s.starting() }))
 		})
 	}
-	require.NotZero(t, codes[wire.CodeSubscriberLagged], "some lag")
-	require.NotZero(t, codes[wire.CodeCursorTooOld], "some come back too late")
+	if done >= 20_000 { // there are about two of each in a thousand steps
+		require.NotZero(t, codes[wire.CodeSubscriberLagged], "some lag")
+		require.NotZero(t, codes[wire.CodeCursorTooOld], "some come back too late")
+	}
 	t.Logf("%d steps, %v", done, codes)
 }
 
