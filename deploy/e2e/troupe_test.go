@@ -140,7 +140,7 @@ func (tr *troupe) bring(id string, p *performer) bool {
 		p.launch.line.Close()
 		return false
 	}
-	p.used, p.again = true, false
+	p.used = true
 	link := tr.dial(p.launch, tr.perform)
 	if link == nil {
 		return false
@@ -151,7 +151,7 @@ func (tr *troupe) bring(id string, p *performer) bool {
 		link.close()
 		return false
 	}
-	p.link = link
+	p.link, p.again = link, false
 	if id == idOwner {
 		tr.generation = 0
 	}
