@@ -198,8 +198,13 @@ func (l *lane) keep(s *Session, f held) {
 	case wire.Goodbye:
 		l.all = true
 	case wire.Response, wire.Error:
-		if b := s.binds[f.Corr]; b != nil && l.dir == toRouter {
+		if l.dir != toRouter || s.role != registered {
+			break
+		}
+		if b := s.binds[f.Corr]; b != nil {
 			l.wait(b.leg.channel)
+		} else {
+			l.all = true // of an unscoped bind, whose channel we don't know
 		}
 	}
 }
