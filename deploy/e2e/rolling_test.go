@@ -126,7 +126,7 @@ func playRolling(t *testing.T, r rolling) {
 	}()
 	within(t, rollingLimit-time.Since(began), "everything to be back", func() bool {
 		last = w.scopedEcho()
-		return last == nil
+		return last == nil && w.registered()
 	})
 	recovered := time.Since(began)
 	t.Logf("back after %v", recovered.Round(10*time.Millisecond))

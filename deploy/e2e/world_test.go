@@ -217,23 +217,26 @@ func (w *world) waitDial(path string, p *process) {
 	})
 }
 
-// waitModules waits until every enabled module is registered and ready.
+// waitModules waits until every enabled module is registered.
 func (w *world) waitModules(limit time.Duration) {
 	w.t.Helper()
-	within(w.t, limit, "every module's registration", func() bool {
-		conn, err := dialFile(w.routerFile())
-		if err != nil {
+	within(w.t, limit, "every module's registration", w.registered)
+}
+
+// registered reports whether every enabled module is.
+func (w *world) registered() bool {
+	conn, err := dialFile(w.routerFile())
+	if err != nil {
+		return false
+	}
+	defer conn.Close()
+	listed := askOnce(conn, object{"op": wire.OpCatalogList})
+	for id, m := range w.modules {
+		if !m.disabled && !bytes.Contains(listed, []byte(`"module_id":"`+id+`"`)) {
 			return false
 		}
-		defer conn.Close()
-		listed := askOnce(conn, object{"op": wire.OpCatalogList})
-		for id, m := range w.modules {
-			if !m.disabled && !bytes.Contains(listed, []byte(`"module_id":"`+id+`"`)) {
-				return false
-			}
-		}
-		return true
-	})
+	}
+	return true
 }
 
 // exchange sends one frame on a connection that nothing else uses and returns
