@@ -52,9 +52,18 @@ func Removal(root string, purge bool) (*Plan, error) {
 			return nil
 		})
 	}
+	if _, err := os.Stat(p.at(stateFolder)); err == nil && !slices.Contains(r.Folders, stateFolder) {
+		p.add(Remove, stateFolder, "if it is empty: a ledger stays", func() error {
+			_ = os.Remove(p.at(stateFolder))
+			return nil
+		})
+	}
 	p.Next = []string{"systemctl daemon-reload", "systemctl restart the router, if it was wrapped"}
 	return p, nil
 }
+
+// stateFolder is made by the service manager when the unit first starts.
+const stateFolder = "/var/lib/scopeward"
 
 // held reports whether a file that stays is below dir.
 func held(r record, dir string) bool {

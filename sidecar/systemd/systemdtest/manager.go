@@ -178,3 +178,6 @@ func (m *Manager) Command(ctx context.Context, watchdog time.Duration, sockets [
 	cmd.ExtraFiles = files
 	return cmd
 }
+
+// Messages are the notifications, for who waits without an end.
+func (m *Manager) Messages() <-chan Message { return m.messages }
