@@ -62,12 +62,14 @@ func TestS11_OnlyARegisteredModuleSyncsAppliesAndReads(t *testing.T) {
 }
 
 func TestS11_OnlyTheCurrentLaunchHasSyncAuthority(t *testing.T) {
-	x := newMisuse(t)
-	candidate := x.module("owner")
-	x.facts.stale["owner"] = true
-	require.Equal(t, "scope_sync_not_authority", x.code(candidate.call(wire.OpScopeSync, doc{"generation": 9, "scopes": []doc{}})))
-	x.facts.stale["owner"] = false
-	x.o.sync(2)
+	r := newRig(t)
+	candidate := r.module("owner")
+	full := func() doc { return doc{"generation": 9, "scopes": []doc{}} }
+	r.facts.stale["owner"] = true
+	require.Equal(t, "scope_sync_not_authority", r.code(candidate.call(wire.OpScopeSync, full())))
+	require.Empty(t, r.world.Table.Owners())
+	r.facts.stale["owner"] = false
+	require.Equal(t, wire.Response, candidate.call(wire.OpScopeSync, full()).Type, "promoted, it takes it")
 }
 
 func TestS5a_EndingAScopeDrainsTheRoutesOfEveryEndpointSupersededOnesToo(t *testing.T) {
