@@ -222,14 +222,17 @@ func (l *lane) waits(h wire.Header) bool {
 	return l.parked && (h.Channel == wire.ControlChannel || h.Type == wire.Goodbye || l.all || l.behind[h.Channel])
 }
 
-// park makes f wait for an answer, and the lane's control frames behind it.
-func (l *lane) park(f held) {
-	if !l.parked {
-		l.parked = true
-		f.frame = append([]byte(nil), f.frame...)
-		l.queue = append([]held{f}, l.queue...)
-		l.waiting += len(f.frame)
+// park makes f wait for an answer, and the lane's control frames behind it. It
+// returns f as it is kept, which nobody changes.
+func (l *lane) park(f held) held {
+	if l.parked {
+		return l.queue[0]
 	}
+	l.parked = true
+	f.frame = append([]byte(nil), f.frame...)
+	l.queue = append([]held{f}, l.queue...)
+	l.waiting += len(f.frame)
+	return f
 }
 
 // resume handles the parked frame again, and then what waited behind it, in

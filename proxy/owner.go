@@ -1,8 +1,8 @@
 package proxy
 
 import (
-	"bytes"
 	"fmt"
+	"runtime/debug"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -15,6 +15,10 @@ import (
 // and applied off the driver's thread. Below it, the hand-over costs more than
 // the work. With a journal every call is: it may wait for a disk.
 const largeCall = 16 << 10
+
+// hugeCall is the body length from which a call is tidied up after: body, reply
+// and what decoding dropped are several times what the table keeps of it.
+const hugeCall = 1 << 20
 
 // owner takes a request whose op begins with scope. It is answered here and
 // never forwarded.
@@ -57,9 +61,11 @@ func (s *Session) call(f held, op string) {
 		if len(f.frame) < largeCall && s.world.journal == nil {
 			result = s.world.call(s.id, claim, op, f.body())
 		} else {
-			frame := bytes.Clone(f.frame)
-			s.job(l, f, func() any {
-				return s.world.call(s.id, claim, op, frame[wire.HeaderLen:])
+			s.job(l, f, func(f held) any {
+				if len(f.frame) >= hugeCall {
+					defer s.world.work(debug.FreeOSMemory)
+				}
+				return s.world.call(s.id, claim, op, f.body())
 			})
 			return
 		}

@@ -110,16 +110,17 @@ func (s *Session) ask(l *lane, f held, q Question) (Answer, bool) {
 	return Answer{}, false
 }
 
-// job runs work off the driver's thread and returns its result, like ask.
-func (s *Session) job(l *lane, f held, work func() any) (any, bool) {
+// job runs work off the driver's thread, on the frame as it is parked, and
+// returns its result, like ask.
+func (s *Session) job(l *lane, f held, work func(f held) any) (any, bool) {
 	if l.asked.done != nil {
 		return l.asked.done, true
 	}
 	l.asked.serial++
 	serial := l.asked.serial
-	l.park(f)
+	f = l.park(f)
 	s.world.work(func() {
-		s.world.post(s.id, doneEvent{l.dir, serial, work()})
+		s.world.post(s.id, doneEvent{l.dir, serial, work(f)})
 	})
 	return nil, false
 }

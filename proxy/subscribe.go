@@ -62,7 +62,7 @@ func (s *Session) subscribe(f held) {
 	}
 	u := &subscription{corr: f.Corr, owners: b.Owners}
 	if b.Since == nil {
-		taken, ok := s.job(&s.lanes[toRouter], f, func() any { return s.world.Table.Snapshot() })
+		taken, ok := s.job(&s.lanes[toRouter], f, func(held) any { return s.world.Table.Snapshot() })
 		if !ok {
 			return
 		}
