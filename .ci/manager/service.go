@@ -25,7 +25,7 @@ type service struct {
 	unit   *unit
 	cmd    *exec.Cmd
 	ended  chan struct{}
-	quiet  chan struct{} // closed when nobody waits for what it says
+	quiet  chan struct{}        // closed when nobody waits for what it says
 	notify *systemdtest.Manager // nil for a service that says nothing
 
 	mu     sync.Mutex
