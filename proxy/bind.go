@@ -199,10 +199,6 @@ func (s *Session) answerBind(f held, at leg, code, message string) {
 // in one step, before the router can make the route live.
 func (s *Session) ack(f held) {
 	b := s.binds[f.Corr]
-	if b == nil { // it was given up while the answer came: the router ignores that
-		s.write(toRouter, f.frame)
-		return
-	}
 	delete(s.binds, f.Corr)
 	verdict, took := s.world.commitment(b.admitted)
 	d := Decision{Principal: b.open.claimed, Scope: b.admitted.Tag.ScopeID, Target: s.module.id, Opener: b.open.conn,
@@ -236,10 +232,6 @@ func (s *Session) ack(f held) {
 // tag: the opener reads the module's code.
 func (s *Session) reject(f held) {
 	b := s.binds[f.Corr]
-	if b == nil {
-		s.write(toRouter, f.frame)
-		return
-	}
 	delete(s.binds, f.Corr)
 	s.world.Table.Release(b.route)
 	s.world.take(b.open)
