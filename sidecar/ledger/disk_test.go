@@ -89,6 +89,29 @@ func TestAnAnswerNeverWaitsLongerThanTheBound(t *testing.T) {
 	})
 }
 
+func TestALargeChangeIsNotWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &fakeDisk{hang: make(chan struct{})}
+		r := onDisk(t, d, zap.NewNop())
+		for _, c := range []struct {
+			ends int
+			wait time.Duration
+		}{{maxAwaited, DefaultWait}, {1, 0}} {
+			ends := make([]table.End, c.ends)
+			for i := range ends {
+				ends[i] = table.End{ID: scope("core", fmt.Sprint(c.ends), uint64(i)), Cause: table.CauseExpired}
+			}
+			r.Note(ends, nil)
+			start := time.Now()
+			r.Settle()
+			require.Equal(t, c.wait, time.Since(start))
+		}
+		require.Equal(t, uint64(2), r.Stats().Late)
+		close(d.hang)
+		r.stop()
+	})
+}
+
 func TestADiskThatFailsIsLoudAndChangesNoDecision(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		core, logs := observer.New(zap.ErrorLevel)

@@ -78,9 +78,24 @@ func (l *Ledger) Note(ends []table.End, contents []table.Content) {
 	}
 }
 
+// maxAwaited is how many contents and ends are waited for. What is more takes the
+// disk far longer than a bound that is worth waiting for.
+const maxAwaited = 1_000
+
 // Settle waits until all that was noted before is durable, for [Params.Wait] at
-// most, and not at all while the disk fails.
-func (l *Ledger) Settle() { l.await(l.wait) }
+// most. It does not wait at all while the disk fails, or for more than a thousand
+// changes.
+func (l *Ledger) Settle() {
+	l.mu.Lock()
+	hopeless := l.stats.Queued > maxAwaited
+	if hopeless {
+		l.stats.Late++
+	}
+	l.mu.Unlock()
+	if !hopeless {
+		l.await(l.wait)
+	}
+}
 
 // await waits for d at most. It says whether all that was noted before is on disk
 // or, closed meanwhile, given up.
