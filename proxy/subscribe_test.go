@@ -444,6 +444,18 @@ func TestS5_SubscriberThatDoesNotReadIsCutAtItsBacklog(t *testing.T) {
 	u.knows(t)
 }
 
+func TestS5_ASubscriptionOfAConnectionThatTakesNothingWaits(t *testing.T) {
+	r := newRig(t)
+	u := newReader(r.module("tool"))
+	u.e.s.Unsent(1)
+	u.subscribe(nil)
+	u.read()
+	require.Empty(t, u.heard)
+	u.room()
+	u.read()
+	require.Len(t, u.heard, 1)
+}
+
 // The error names the first event that was not delivered: of a set, the event it
 // is, whatever pages were sent.
 func TestS5_ALaggedSubscriberIsToldItsFirstUndeliveredCursor(t *testing.T) {
