@@ -354,3 +354,27 @@ func TestS6_OpensThatAGoodbyeOnChannelZeroEndedAreForgotten(t *testing.T) {
 	x.c.fromRouter(frame(wire.Response, 5000, doc{"op": wire.OpRouteOpen, "route_channel": 1, "route_epoch": 1}))
 	require.Equal(t, uint64(5000), x.one(x.c.toPeer()).Corr)
 }
+
+func TestS4_AnAnswerThatNoRouterGivesLeavesNothing(t *testing.T) {
+	ack := frame(wire.Response, 41, doc{"op": wire.OpRouteBind})
+	t.Run("without a pair, behind a drain", func(t *testing.T) {
+		x := newMisuse(t)
+		x.acked()
+		x.o.sync(2)
+		x.c.fromRouter(frame(wire.Response, 7, "{}"))
+		require.Len(t, x.c.toPeer(), 1)
+		x.m.fromRouter(wire.AppendGoodbye(nil, 3, 1))
+		x.clean()
+	})
+	t.Run("before the module's ack", func(t *testing.T) {
+		x := newMisuse(t)
+		x.bound()
+		x.c.fromRouter(x.answer())
+		require.Equal(t, "scope_unsupported", x.code(x.one(x.c.toPeer())))
+		require.Equal(t, wire.Goodbye, x.one(x.c.toRouter()).Type)
+		x.m.fromPeer(ack)
+		require.Equal(t, wire.Error, x.one(x.m.toRouter()).Type)
+		require.Equal(t, wire.Goodbye, x.one(x.m.toPeer()).Type)
+		x.clean()
+	})
+}

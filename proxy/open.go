@@ -207,9 +207,12 @@ func (s *Session) opened(f held, r request) {
 	}
 	at, ok := routeOf(f.body())
 	route, live := s.world.finish(r.open)
+	if !ok || !live {
+		s.world.Table.Release(route)
+		delete(s.early, route)
+	}
 	switch {
 	case !ok:
-		s.world.Table.Release(route)
 		s.write(toPeer, f.frame)
 	case !live:
 		// No bind of ours carried it: the target is not behind us, and an
