@@ -2,6 +2,7 @@ package launch
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	"scopeward/proxy"
@@ -53,6 +54,9 @@ func (s *span) standingOnce(id proxy.ConnID) (proxy.Answer, bool) {
 		return proxy.Answer{}, true
 	}
 	s.settle(r.module)
+	// The router notes a launch once its process has been started: a quick one says
+	// Hello before that, when no snapshot shows a launch of its module.
+	unnoted := false
 	if s.feed && s.contested(r) {
 		snap, err := s.link().SpawnSnapshot(s.ctx)
 		if err != nil {
@@ -60,10 +64,14 @@ func (s *span) standingOnce(id proxy.ConnID) (proxy.Answer, bool) {
 		}
 		s.merge(snap)
 		s.place(r)
+		unnoted = !slices.ContainsFunc(snap.Live, func(l router.Spawn) bool { return l.ModuleID == r.module.id })
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if r.open() && r.verdict == router.Unknown {
+		return proxy.Answer{}, false
+	}
+	if unnoted && r.verdict == router.Genuine && r.launch == 0 {
 		return proxy.Answer{}, false
 	}
 	return s.standingLocked(r), true

@@ -170,6 +170,28 @@ func TestARestartedModuleIsCurrentThoughTheFeedLags(t *testing.T) {
 	})
 }
 
+// A process may say Hello before the router has noted its launch: no snapshot
+// shows it then, nor any other of its module.
+func TestS3_AnOwnerWhoseLaunchIsNotNotedYetIsNotLockedOut(t *testing.T) {
+	for name, generation := range map[string]uint64{"at the router's start": 1, "after a restart": 2} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, config.AttributionOff, func(r *rig) {
+				r.router.knows("m", "first", "second")
+				if generation == 2 {
+					r.router.spawn("m", 1, 100)
+					r.Registered(1, "m", "first")
+					require.True(r.t, r.standing(1).Current)
+					r.Unregistered(1)
+					r.router.exit("m", 1, 100)
+				}
+				r.Registered(2, "m", "second")
+				time.AfterFunc(150*time.Millisecond, func() { r.router.spawn("m", generation, 200) })
+				require.True(r.t, r.standing(2).Current)
+			})
+		})
+	}
+}
+
 func TestOneLaunchKeepsItsIdentityAcrossReconnects(t *testing.T) {
 	bubble(t, config.AttributionOff, func(r *rig) {
 		r.router.spawn("m", 1, 100)
