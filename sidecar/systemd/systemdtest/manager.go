@@ -38,6 +38,7 @@ type Manager struct {
 
 	mu    sync.Mutex
 	store []*os.File // by FDNAME, in the order of their coming
+	lent  []*os.File // duplicates for children
 }
 
 // New starts a manager. It ends with the test.
@@ -57,7 +58,7 @@ func New(t TB) *Manager {
 	t.Cleanup(func() {
 		conn.Close()
 		<-done
-		for _, f := range m.Stored() {
+		for _, f := range append(m.store, m.lent...) {
 			f.Close()
 		}
 	})
@@ -139,6 +140,22 @@ func (m *Manager) Stored() []*os.File {
 	return slices.Clone(m.store)
 }
 
+// lend duplicates what is stored: a child may have it thrown out while it starts.
+func (m *Manager) lend() []*os.File {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var files []*os.File
+	for _, f := range m.store {
+		fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 3)
+		if err != nil {
+			m.t.Fatalf("fake manager: %v", err)
+		}
+		files = append(files, os.NewFile(uintptr(fd), f.Name()))
+	}
+	m.lent = append(m.lent, files...)
+	return files
+}
+
 // Next waits for the next message.
 func (m *Manager) Next() Message {
 	m.t.Helper()
@@ -164,7 +181,7 @@ func (m *Manager) Await(name, value string) Message {
 // Command is a child as systemd would start it: notify socket, watchdog, the
 // sockets, and what is stored. It is not started.
 func (m *Manager) Command(ctx context.Context, watchdog time.Duration, sockets []*os.File, program string, args ...string) *exec.Cmd {
-	files := append(slices.Clone(sockets), m.Stored()...)
+	files := append(slices.Clone(sockets), m.lend()...)
 	names := make([]string, len(files))
 	for i, f := range files {
 		names[i] = strings.ReplaceAll(f.Name(), ":", "_")
