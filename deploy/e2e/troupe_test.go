@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"net"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -160,6 +161,14 @@ func (tr *troupe) bring(id string, p *performer) bool {
 
 // dial has a launched process connect, nil when it does not.
 func (tr *troupe) dial(l *launch, answer func(*link, wire.Frame) bool) *link {
+	if conn := tr.hand(l); conn != nil {
+		return newLinkOn(tr.t, conn, answer)
+	}
+	return nil
+}
+
+// hand is a new connection of a launched process, nil when it opens none.
+func (tr *troupe) hand(l *launch) net.Conn {
 	tr.tokens++
 	token := fmt.Sprintf("%s %d", l.ModuleID, tr.tokens)
 	if _, err := l.line.Write([]byte(token + "\n")); err != nil {
@@ -170,7 +179,7 @@ func (tr *troupe) dial(l *launch, answer func(*link, wire.Frame) bool) *link {
 		select {
 		case conn := <-tr.stage.handed:
 			if conn.token == token {
-				return newLinkOn(tr.t, conn, answer)
+				return conn
 			}
 			conn.Close() // of an attempt that was given up
 		case <-limit:
