@@ -21,3 +21,9 @@ done
 # The sidecar comes after the router, never the reverse.
 if grep -l '^Before=subc' deploy/scopeward*.service; then exit 1; fi
 grep -q '^Before=scopeward.service' deploy/subc.service.d/50-scopeward.conf
+# The filter as the manager reads it, line by line: what attaching, giving up privileges and the
+# proxy's scheduling take is let through, though sets that are refused hold it.
+for unit in deploy/scopeward*.service; do
+	last=$(grep '^SystemCallFilter=' "$unit" | tail -n 1)
+	[ "$last" = "SystemCallFilter=bpf capset sched_setattr" ] || { echo "$unit: $last"; exit 1; }
+done
