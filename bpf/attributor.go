@@ -33,7 +33,8 @@ type Params struct {
 	CgroupPath string
 
 	// Inherited are the Files of an earlier Attributor, found by their names. When
-	// the set is whole its programs go on without a gap; otherwise it is ignored.
+	// the set is whole and attached to this group its programs go on without a gap;
+	// otherwise it is ignored.
 	// They are closed by the one who passed them.
 	Inherited []*os.File
 
@@ -66,6 +67,10 @@ type Attributor struct {
 // control groups don't allow it.
 func Open(p Params) (*Attributor, error) {
 	h, why := adopt(p.Inherited), "adopted the programs of an earlier process"
+	if h != nil && !h.attachedTo(p.CgroupPath) {
+		h.close() // another group was asked for meanwhile
+		h = nil
+	}
 	if h == nil {
 		var err error
 		if h, err = loadHooks(p.CgroupPath, p.room); err != nil {

@@ -109,3 +109,27 @@ func dupOf(f *os.File) (int, bool) {
 	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 3)
 	return fd, err == nil
 }
+
+// attachedTo reports whether the programs are attached to the group that a new
+// attach with this path would choose. A group's id is its folder's inode.
+func (h *hooks) attachedTo(cgroup string) bool {
+	dir, err := openCgroup(cgroup)
+	if err != nil {
+		return false
+	}
+	defer dir.Close()
+	var st unix.Stat_t
+	if err := unix.Fstat(int(dir.Fd()), &st); err != nil {
+		return false
+	}
+	for _, l := range h.links {
+		info, err := l.Info()
+		if err != nil {
+			return false
+		}
+		if cg := info.Cgroup(); cg == nil || cg.CgroupId != st.Ino {
+			return false
+		}
+	}
+	return true
+}

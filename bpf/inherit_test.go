@@ -66,3 +66,27 @@ func TestProcfs_HasNothingToHandOver(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, files)
 }
+
+// A configuration that names another group is not served by the old one's
+// programs.
+func TestInherited_AnotherGroupIsAttachedAnew(t *testing.T) {
+	needHooks(t)
+	h, err := readHierarchy()
+	require.NoError(t, err)
+	if h.path == "" {
+		t.Skip("no cgroup2 is mounted")
+	}
+	group, err := os.MkdirTemp(h.path, "scopeward-test")
+	if err != nil {
+		t.Skip("groups can't be made here")
+	}
+	t.Cleanup(func() { os.Remove(group) })
+	first := newTestAttributor(t, Params{})
+	store, err := first.Files()
+	require.NoError(t, err)
+	defer closeAll(store)
+	second := newTestAttributor(t, Params{Inherited: store, CgroupPath: group})
+	require.Contains(t, second.Status().Why, "attached to "+group)
+	third := newTestAttributor(t, Params{Inherited: store, CgroupPath: h.path})
+	require.Contains(t, third.Status().Why, "adopted")
+}
