@@ -131,6 +131,8 @@ const epollET = 1 << 31
 // Run serves until [Loop.Close]. It locks nothing but its queue. Its thread is
 // its own and ends with it.
 func (l *Loop) Run() {
+	giveRoom(1)
+	defer giveRoom(-1)
 	runtime.LockOSThread()
 	preferBatches()
 	events := make([]unix.EpollEvent, 128)

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"runtime"
+	"sync"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -9,7 +10,7 @@ import (
 
 // A loop goes to the kernel without telling the runtime's scheduler: its sockets
 // never block, so there is nothing to schedule meanwhile, and its wait keeps the
-// processor of the runtime's that it has (see [Loops]), since being robbed of it
+// processor of the runtime's that it brought (see giveRoom), since being robbed of it
 // at every wait costs more than the relay does. A collection stops the loop as it
 // stops any running thread: by a signal, which ends the wait.
 
@@ -41,12 +42,15 @@ func rawWait(poll int, events []unix.EpollEvent, ms int) (int, error) {
 	return int(n), nil
 }
 
-// giveRoom sees to it that the runtime has more processors than the loops keep to
-// themselves, so that everybody else runs.
-func giveRoom() {
-	if n := Loops + 2; runtime.GOMAXPROCS(0) < n {
-		runtime.GOMAXPROCS(n)
-	}
+// room guards the one number of the process that every loop changes.
+var room sync.Mutex
+
+// giveRoom adds n to the runtime's processors: each loop brings its own, so that
+// everybody else has as many as without it, and takes it along when it ends.
+func giveRoom(n int) {
+	room.Lock()
+	defer room.Unlock()
+	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + n)
 }
 
 // preferBatches makes the calling thread wait for its waker's time slice when it

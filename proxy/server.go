@@ -75,7 +75,6 @@ func NewServer(p Params) (*Server, error) {
 		pending:   make(map[net.Conn]struct{}),
 		conns:     make(map[ConnID]*pair),
 	}
-	giveRoom()
 	for range Loops {
 		l, err := NewLoop()
 		if err != nil {

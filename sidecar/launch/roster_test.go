@@ -74,7 +74,7 @@ func TestALateAnswerServesTheQuestionsAfterIt(t *testing.T) {
 	bubble(t, config.AttributionOff, func(r *rig) {
 		r.router.set(func() { r.router.takes = 5 * time.Second })
 		require.True(r.t, r.configured("a"))
-		<-time.After(3 * time.Second)
+		<-time.After(3500 * time.Millisecond)
 		began := time.Now()
 		require.False(r.t, r.configured("a"))
 		require.Zero(r.t, time.Since(began))
@@ -86,7 +86,7 @@ func TestALateAnswerFromBeforeALaunchIsNotKept(t *testing.T) {
 		r.router.set(func() { r.router.takes = 5 * time.Second })
 		require.True(r.t, r.configured("new"))
 		r.router.spawn("new", 1, 100)
-		<-time.After(3 * time.Second)
+		<-time.After(3500 * time.Millisecond)
 		r.router.set(func() { r.router.roster, r.router.takes = []string{"new"}, 0 })
 		require.True(r.t, r.configured("new"))
 		require.Equal(r.t, 2, r.router.lists)
