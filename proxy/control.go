@@ -63,7 +63,9 @@ func (s *Session) judgeFromRouter(h wire.Header) fate {
 		}
 		delete(s.requests, h.Corr)
 	case wire.StreamEnd:
-		delete(s.requests, h.Corr)
+		if s.requests[h.Corr].kind == plainRequest { // nothing else is held
+			delete(s.requests, h.Corr)
+		}
 	case wire.Goodbye:
 		s.startOver(toPeer)
 	}
