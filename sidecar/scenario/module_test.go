@@ -77,12 +77,6 @@ func (m *module) apply(generation uint64, changes ...any) said {
 	return m.s.said(m.Apply(generation, upsert, ends))
 }
 
-// sends sends any request body.
-func (m *module) sends(body any) said {
-	m.s.t.Helper()
-	return m.s.said(m.Ask(body))
-}
-
 // reads is scope.describe.
 func (m *module) reads(owner, ref string) said {
 	m.s.t.Helper()
