@@ -12,7 +12,7 @@ while read -r package; do
 done <"$out/packages" >"$out/targets"
 run() { # BINARY PACKAGE TARGET
 	local log=$1.$3.log
-	if (cd "$2" && "$1" -test.run '^$' -test.fuzz "^$3\$" -test.fuzztime 10s -test.parallel 1 \
+	if (cd "$2" && "$1" -test.run '^$' -test.fuzz "^$3\$" -test.fuzztime 10s -test.fuzzminimizetime 1s -test.parallel 1 \
 		-test.timeout 120s -test.fuzzcachedir "$1.cache") >"$log" 2>&1; then
 		echo "$2 $3: $(grep -o 'execs: [0-9]*' "$log" | tail -1)"
 	else
