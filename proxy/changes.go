@@ -144,7 +144,9 @@ func (c *changes) subscribe(id ConnID, on bool) {
 	if c.subs == nil {
 		c.subs = make(map[ConnID]bool)
 	}
-	c.subs[id] = c.subs[id]
+	if _, there := c.subs[id]; !there {
+		c.subs[id] = false
+	}
 }
 
 // looks says that a connection looks for events now.

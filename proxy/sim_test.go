@@ -310,7 +310,7 @@ func (s *sim) tick() {
 		d = time.Duration(1+s.rng.IntN(14)) * time.Second
 	}
 	s.note("%s pass", d)
-	time.Sleep(d)
+	<-time.After(d)
 	s.router.expire()
 	s.world.Sweep()
 }
