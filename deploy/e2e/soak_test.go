@@ -28,6 +28,7 @@ const (
 	restartEvery  = 23 * time.Second      // a provider is killed or restarted
 	checkEvery    = 10 * time.Second      // everything stands still and is compared
 	answeredAfter = 3 * time.Second       // a call that is not answered by then never is
+	lostOf        = 2000                  // at most one route of so many is lost to the router's race
 	residentSlack = 24 << 20              // bytes
 )
 
@@ -317,6 +318,7 @@ func (s *soak) report(length time.Duration) {
 	for _, what := range slices.Sorted(maps.Keys(sum)) {
 		s.t.Logf("%8d %s", sum[what], what)
 	}
+	require.LessOrEqual(s.t, sum[lost]*lostOf, sum["admitted"]+sum["plain"], lost)
 	for _, what := range []string{"admitted", "drained", "scope_ended", "scope_not_live", "scope_not_carrier", "calls", "connections"} {
 		require.NotZero(s.t, sum[what], "%s was never played", what)
 	}
