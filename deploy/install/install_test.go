@@ -195,6 +195,16 @@ func TestChangedFilesOfOursStayUnlessPurged(t *testing.T) {
 	require.Equal(t, before, tree(t, root))
 }
 
+// A unit that was edited where it lies is kept too: a drop-in would be better.
+func TestAnEditedUnitIsKept(t *testing.T) {
+	root, in := newTestRoot(t)
+	mustInstall(t, in)
+	mustWrite(t, root, unitFolder+"/scopeward.socket", "[Socket]\nListenStream=127.0.0.1:1\n", 0o644)
+	p, err := New(in)
+	require.NoError(t, err)
+	require.Contains(t, actions(p), "keep "+unitFolder+"/scopeward.socket yours")
+}
+
 func TestAnotherVersionsFilesAreUpdated(t *testing.T) {
 	root, in := newTestRoot(t)
 	before := tree(t, root)
