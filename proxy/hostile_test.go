@@ -297,7 +297,7 @@ func floods() map[string]func(*front) (stop func()) {
 			return repeat(f, many(1000, func(i int) []byte { return wire.AppendGoodbye(nil, uint16(i+1), 7) }))
 		},
 		"syncs of 10,000 records": func(f *front) func() {
-			m := f.module("flood")
+			m := f.module("flood" + strconv.FormatUint(f.server.next.Load(), 10))
 			records := make([]any, 10_000)
 			for i := range records {
 				records[i] = routertest.Doc{"ref": strconv.Itoa(i), "scope_epoch": 1, "kind": "head"}
@@ -317,6 +317,7 @@ func floods() map[string]func(*front) (stop func()) {
 			return func() {
 				close(quit)
 				wg.Wait()
+				m.Close()
 			}
 		},
 	}
