@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"os"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 
+	"scopeward/deploy"
 	"scopeward/proxy/routertest"
 	"scopeward/proxy/wire"
 	"scopeward/sidecar/config"
@@ -112,6 +115,20 @@ func TestAReloadChangesWhatAMismatchLeadsTo(t *testing.T) {
 	_, waiting = s.apply(next)
 	require.Equal(t, []string{"attribution.mode"}, waiting)
 	require.Equal(t, "observe", s.attribution.view().Mode)
+}
+
+// What the README and the sample say a reload takes is what it takes.
+func TestWhatAReloadTakesIsWrittenDown(t *testing.T) {
+	text, err := os.ReadFile("../README.md")
+	require.NoError(t, err)
+	var listed []string
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z_.]+)` \\|.*\\| reload[^|]*\\|$").FindAllStringSubmatch(string(text), -1) {
+		listed = append(listed, row[1])
+	}
+	require.ElementsMatch(t, reloadable, listed)
+	sample := string(deploy.File(deploy.SampleConfig))
+	_, sample, _ = strings.Cut(sample, "{\n")
+	require.Equal(t, len(reloadable), strings.Count(sample, "Reload"))
 }
 
 // The manager takes a reload for begun and ended by two messages, a failed one
