@@ -26,6 +26,7 @@ type sim struct {
 	asks   []func() // questions that wait for their answer
 	jobs   []func()
 
+	held      [3]simHeld
 	owners    []*simOwner
 	refs      map[string]simRef // what a tag's open named, "" for no scope
 	launches  map[string]int    // the current launch of a module id
@@ -39,6 +40,14 @@ type sim struct {
 	digest uint64   // of everything that happened
 	trace  []string // its end
 	broken string   // the first law that was broken
+}
+
+// simHeld is one hop, or the events of one link, that nothing moves on until a
+// step.
+type simHeld struct {
+	id    ConnID
+	h     hop // hops for the events
+	until int
 }
 
 // simRef is what a scoped open names.
@@ -253,11 +262,11 @@ func (s *sim) happenings() []func() {
 	s.links = slices.DeleteFunc(s.links, (*simLink).dead)
 	for _, l := range s.links {
 		for h := range hops {
-			if l.movable(h) {
+			if l.movable(h) && !s.holds(l, h) {
 				list = append(list, func() { l.move(h) })
 			}
 		}
-		if len(l.events) > 0 {
+		if len(l.events) > 0 && !s.holds(l, hops) {
 			list = append(list, func() {
 				e := l.events[0]
 				l.events = l.events[1:]
@@ -274,6 +283,17 @@ func (s *sim) happenings() []func() {
 		list = append(list, func() { take(s, &s.jobs)() })
 	}
 	return list
+}
+
+func (s *sim) holds(l *simLink, h hop) bool {
+	return slices.ContainsFunc(s.held[:], func(x simHeld) bool { return x.id == l.id && x.h == h && s.steps < x.until })
+}
+
+// delay holds something up for a while.
+func (s *sim) delay() {
+	if len(s.links) > 0 {
+		s.held[s.rng.IntN(len(s.held))] = simHeld{pick(s, s.links).id, hop(s.rng.IntN(int(hops) + 1)), s.steps + 10 + s.rng.IntN(60)}
+	}
 }
 
 // take takes any of list out of it.
@@ -295,6 +315,8 @@ func (s *sim) step() {
 		s.tick()
 	case s.chance(3):
 		s.fault()
+	case s.chance(10):
+		s.delay()
 	case s.chance(10):
 		s.arrive()
 	case len(s.links) > 0:
@@ -341,6 +363,7 @@ func (s *sim) fault() {
 // settle lets everything that is under way happen, and nothing new. Peers answer
 // what they have held back.
 func (s *sim) settle() {
+	clear(s.held[:])
 	for range 100_000 {
 		if s.broken != "" {
 			return

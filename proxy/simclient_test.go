@@ -42,6 +42,7 @@ func (e *simEnd) ended() { e.over = true }
 type simClient struct {
 	simEnd
 	as     string            // the module id that its opens claim, "" for none
+	fickle bool              // it starts over all the time
 	opens  map[uint64]string // tag by corr
 	plain  []uint64          // other requests, in order
 	scope  uint64            // a scope call that it may not make
@@ -63,7 +64,7 @@ type simUse struct {
 
 func (s *sim) client() {
 	c := &simClient{opens: map[uint64]string{}, given: map[leg]*simUse{}, lapsed: map[uint64]bool{}, guessed: map[leg]bool{}}
-	c.sim = s
+	c.sim, c.fickle = s, s.chance(25)
 	if s.chance(30) {
 		c.as = "runner"
 	}
@@ -78,7 +79,11 @@ func (c *simClient) act() {
 	if c.over || c.link.pipes[peerOut].shut {
 		return
 	}
-	switch n := s.rng.IntN(100); {
+	n := s.rng.IntN(100)
+	if c.fickle && len(c.opens) > 0 && s.chance(20) {
+		n = 95
+	}
+	switch {
 	case n < 40:
 		c.open()
 	case n < 75:
@@ -97,6 +102,9 @@ func (c *simClient) act() {
 	case n < 96 && !c.fence:
 		s.note("%s says Goodbye on channel 0", c.name())
 		c.goodbye(leg{})
+		if len(c.opens) > 0 && s.chance(50) { // their answers come late
+			s.held[0] = simHeld{c.link.id, routerOut, s.steps + 100}
+		}
 		for corr := range c.opens {
 			c.lapsed[corr] = true
 		}
@@ -107,6 +115,9 @@ func (c *simClient) act() {
 		c.corr++
 		c.pong = c.corr
 		c.send(wire.Header{Type: wire.Ping, Corr: c.pong}, nil)
+		for range s.rng.IntN(3) {
+			c.open()
+		}
 	case n < 98:
 		// A Goodbye to a pair that it may be given soon, or never.
 		at := leg{uint16(1 + s.rng.IntN(4)), uint32(1 + s.rng.IntN(2))}
