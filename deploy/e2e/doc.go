@@ -8,7 +8,8 @@
 //
 // Only SCOPEWARD_E2E=required runs the tests; without it they skip with one
 // line. SCOPEWARD_ROUTER_BIN names the folder with the binaries, SCOPEWARD_E2E_SEED
-// and SCOPEWARD_E2E_ROLLING choose which rolling restarts are played, and
+// and SCOPEWARD_E2E_ROLLING choose which rolling restarts are played,
+// SCOPEWARD_E2E_FAULTS which faults, SCOPEWARD_E2E_SOAK how long the soak lasts, and
 // SCOPEWARD_E2E_RACE=1 has the sidecar look for data races, which fail the test.
 // The package holds tests only.
 package e2e
