@@ -57,7 +57,10 @@ func TestInherited_OtherFilesAreIgnored(t *testing.T) {
 	require.NoError(t, err)
 	defer f.Close()
 	require.Nil(t, adopt([]*os.File{f}))
-	named := os.NewFile(f.Fd(), filePrefix+"map-ports")
+	fd, ok := dupOf(f) // a file owns its descriptor
+	require.True(t, ok)
+	named := os.NewFile(uintptr(fd), filePrefix+"map-ports")
+	defer named.Close()
 	require.Nil(t, adopt([]*os.File{named}))
 }
 
