@@ -28,6 +28,7 @@ type Loop struct {
 	ready  []*side // sides that have more to do without waiting
 	buf    []byte
 	timers []*pair // pairs with a deadline
+	times  times
 }
 
 // NewLoop makes a loop. [Loop.Run] runs it.

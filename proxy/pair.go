@@ -42,7 +42,8 @@ type side struct {
 	hup      bool // the peer has closed its sending end: read on to the end
 	queued   bool // in ready
 	out      []byte
-	urgent   int // bytes of out up to and with the last Goodbye of ours; 0 when it is gone
+	urgent   int       // bytes of out up to and with the last Goodbye of ours; 0 when it is gone
+	since    time.Time // when what it is being sent was read, if that is measured
 }
 
 // mayRead reports whether a side's bytes have somewhere to go: the other side
@@ -62,6 +63,10 @@ func (l *Loop) read(sd *side) {
 		n, err := rawRead(sd.fd, l.buf)
 		switch {
 		case n > 0:
+			to := &p.sides[sd.dir.other()]
+			if l.times.due() {
+				to.since = time.Now()
+			}
 			if sd.dir == toRouter {
 				p.session.FromPeer(l.buf[:n])
 			} else {
@@ -74,6 +79,9 @@ func (l *Loop) read(sd *side) {
 			l.carry(p)
 			if sd.fd < 0 {
 				return
+			}
+			if len(to.out) == 0 {
+				to.since = time.Time{} // nothing of it was for the other side
 			}
 			if l != p.home && p.session.role == registered {
 				l.move(p, p.home)
@@ -182,6 +190,9 @@ func (l *Loop) send(sd *side, segs [][]byte, goodbye bool) {
 	if goodbye {
 		sd.urgent = len(sd.out)
 	}
+	if len(sd.out) == 0 {
+		l.times.taken(sd)
+	}
 }
 
 // write writes b and returns how much of it went, and false when the socket is
@@ -213,6 +224,7 @@ func (l *Loop) flush(sd *side) {
 	sd.urgent = max(0, sd.urgent-n)
 	if n == len(sd.out) {
 		sd.out = nil // an idle connection holds no buffer
+		l.times.taken(sd)
 		l.carry(sd.pair)
 		if p := sd.pair; p.linger && p.sides[0].fd >= 0 && len(p.sides[0].out)+len(p.sides[1].out) == 0 {
 			l.drop(p, p.session.reason)
