@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"scopeward/proxy"
 	"scopeward/table"
 )
 
@@ -28,6 +29,7 @@ type descriptions struct {
 	connections, modules                                            *prometheus.Desc
 	owners, scopes, routes, pending, presence, ownerScopes, syncAge *prometheus.Desc
 	attributed, lost, fault, source, bypass                         *prometheus.Desc
+	relay                                                           *prometheus.Desc
 }
 
 func describe() descriptions {
@@ -53,6 +55,7 @@ func describe() descriptions {
 		fault:       gauge("attribution_fault", "1 when the last self-probe of attribution failed."),
 		source:      gauge("attribution_source", "1, labelled with the source in use and the mode in effect.", "source", "mode"),
 		bypass:      gauge("bypass_connections_total", "Connections that went straight to the router."),
+		relay:       gauge("relay_seconds", "Time from the read of a socket until all of it was written to the other one. One read in 64 is measured."),
 	}
 }
 
@@ -103,6 +106,16 @@ func (g gauges) Collect(out chan<- prometheus.Metric) {
 	set(d.fault, truth(a.Fault != ""))
 	set(d.source, 1, a.Source, a.Mode)
 	send(prometheus.CounterValue, d.bypass, float64(a.Bypasses))
+	out <- relayHistogram(d.relay, g.s.p.Proxy.RelayTimes())
+}
+
+func relayHistogram(desc *prometheus.Desc, t proxy.RelayTimes) prometheus.Metric {
+	within, n := make(map[float64]uint64, len(t.Within)), uint64(0)
+	for i, some := range t.Within {
+		n += some
+		within[proxy.RelayBound(i).Seconds()] = n
+	}
+	return prometheus.MustNewConstHistogram(desc, n+t.Over, t.Sum.Seconds(), within)
 }
 
 func truth(b bool) float64 {

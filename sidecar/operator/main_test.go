@@ -47,9 +47,11 @@ func written(t testing.TB, j *Journal) {
 type fakeProxy struct {
 	world    *proxy.World
 	sessions []proxy.SessionInfo
+	relayed  proxy.RelayTimes
 	evicted  func(conn proxy.ConnID, match func(table.ScopeID) bool) int
 }
 
+func (p *fakeProxy) RelayTimes() proxy.RelayTimes                 { return p.relayed }
 func (p *fakeProxy) World() *proxy.World                          { return p.world }
 func (p *fakeProxy) Connections() int                             { return len(p.sessions) }
 func (p *fakeProxy) Sessions(context.Context) []proxy.SessionInfo { return p.sessions }

@@ -7,11 +7,13 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"scopeward/proxy"
 	"scopeward/sidecar/launch"
+	"scopeward/sidecar/ledger"
 )
 
 // scrape is every sample by its name and labels.
@@ -42,6 +44,7 @@ func families(t testing.TB) map[string]bool {
 	}
 	s.journal.Record(proxy.Decision{Kind: proxy.Synced, AtMS: someMS, Principal: scopeID("core", "", 0).Owner})
 	s.journal.Mismatch(launch.Mismatch{Kind: proxy.AskHello})
+	s.journal.metrics.WatchLedger(func() ledger.Stats { return ledger.Stats{} })
 	names := map[string]bool{}
 	for sample := range scrape(t, s.journal.metrics) {
 		name, _, _ := strings.Cut(sample, "{")
@@ -72,6 +75,18 @@ func TestDashboardAndAlertsNameTheMetrics(t *testing.T) {
 	for name := range there {
 		base := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(name, "_bucket"), "_sum"), "_count")
 		require.True(t, named[name] || named[base+"_bucket"], "neither the dashboard nor an alert uses %s", name)
+	}
+}
+
+func TestRelayTimesAreAHistogram(t *testing.T) {
+	s := newTestServer(t)
+	s.proxy.relayed = proxy.RelayTimes{Within: [proxy.RelayBuckets]uint64{1, 2, 4}, Over: 8, Sum: 1500 * time.Millisecond}
+	samples := scrape(t, s.journal.metrics)
+	for sample, want := range map[string]string{
+		`_bucket{le="1e-06"}`: "1", `_bucket{le="4e-06"}`: "3", `_bucket{le="1.6e-05"}`: "7", `_bucket{le="4.194304"}`: "7",
+		`_bucket{le="+Inf"}`: "15", "_count": "15", "_sum": "1.5",
+	} {
+		require.Equal(t, want, samples["scopeward_relay_seconds"+sample], sample)
 	}
 }
 

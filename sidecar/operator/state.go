@@ -13,6 +13,7 @@ import (
 type Proxy interface {
 	World() *proxy.World
 	Connections() int
+	RelayTimes() proxy.RelayTimes
 	Sessions(ctx context.Context) []proxy.SessionInfo
 	Evict(ctx context.Context, conn proxy.ConnID, match func(table.ScopeID) bool) int
 }
