@@ -189,6 +189,9 @@ func (s *sim) step() {
 		pick(s, s.links).peer.act()
 	}
 	s.world.render()
+	if s.steps%8 == 0 {
+		s.checkTable()
+	}
 }
 
 // tick lets time pass, and what hangs on it happen.

@@ -24,6 +24,13 @@ func permitted(sc *table.Scope, who table.Principal, module string) bool {
 	return sc != nil && (who == sc.ID.Owner || sc.Record.Permits(who, module))
 }
 
+// checkTable: whatever is under way, the table is sound.
+func (s *sim) checkTable() {
+	for _, law := range s.world.Table.Invariants() {
+		s.fail("the table: %s", law)
+	}
+}
+
 // checkCommit: a route becomes live under a scope that is live, at that epoch,
 // and lets its opener in.
 func (s *sim) checkCommit(d Decision) {
@@ -69,6 +76,7 @@ func (s *sim) checkRest() {
 		return
 	}
 	s.checkIndex()
+	s.checkTable()
 	for _, l := range s.links {
 		s.checkSession(l)
 		if !l.peer.check() {

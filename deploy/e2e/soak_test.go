@@ -19,14 +19,15 @@ import (
 
 const (
 	soakers       = 10
-	soakFor       = 2 * time.Minute       // unless SCOPEWARD_E2E_SOAK says otherwise
-	stepEvery     = 8 * time.Millisecond  // of each opener
-	changeEvery   = 15 * time.Millisecond // the owner's changes
-	restartEvery  = 23 * time.Second      // a provider is killed or restarted
-	checkEvery    = 10 * time.Second      // everything stands still and is compared
-	answeredAfter = 3 * time.Second       // a call that is not answered by then never is
-	lostOf        = 2000                  // at most one route of so many is lost to the router's race
-	residentSlack = 24 << 20              // bytes
+	soakFor       = 2 * time.Minute        // unless SCOPEWARD_E2E_SOAK says otherwise
+	stepEvery     = 8 * time.Millisecond   // of each opener
+	changeEvery   = 15 * time.Millisecond  // the owner's changes
+	restartEvery  = 23 * time.Second       // a provider is killed or restarted
+	lookEvery     = 100 * time.Millisecond // at the table's invariants, under load
+	checkEvery    = 10 * time.Second       // everything stands still and is compared
+	answeredAfter = 3 * time.Second        // a call that is not answered by then never is
+	lostOf        = 2000                   // at most one route of so many is lost to the router's race
+	residentSlack = 24 << 20               // bytes
 )
 
 // soak is the world of the soak.
@@ -38,6 +39,7 @@ type soak struct {
 	soakers []*soaker
 	owner   sync.Mutex // held while a change is under way
 	changes int
+	looks   atomic.Int64 // at the table's invariants
 	samples []sample
 }
 
@@ -72,6 +74,7 @@ func TestSoak(t *testing.T) {
 	}
 	running.Go(func() { s.change(ctx, fail) })
 	running.Go(func() { s.stir(ctx, fail) })
+	running.Go(func() { s.watch(ctx, fail) })
 	check := time.NewTicker(checkEvery)
 	defer check.Stop()
 	for ctx.Err() == nil {
@@ -98,6 +101,7 @@ func newSoak(t *testing.T) *soak {
 	s.troupe = newTroupe(t, func(w *world) {
 		w.modules[idEcho] = module{program: progEcho}
 		w.modules[idOld] = module{program: progOldModule}
+		w.watched = watched(t)
 		w.configure()
 	})
 	s.waitModules(patience)

@@ -95,7 +95,9 @@ func (s *soak) report(length time.Duration) {
 			sum[what] += n
 		}
 	}
-	s.t.Logf("%v, %d changes of the owner, %d restarts of providers, %d checkpoints", length, s.changes, s.calm.Load()/2, len(s.samples))
+	s.t.Logf("%v, %d changes of the owner, %d restarts of providers, %d checkpoints, the table's invariants checked %d times",
+		length, s.changes, s.calm.Load()/2, len(s.samples), s.looks.Load())
+	require.Greater(s.t, s.looks.Load(), int64(length/lookEvery/4))
 	for _, what := range slices.Sorted(maps.Keys(sum)) {
 		s.t.Logf("%8d %s", sum[what], what)
 	}

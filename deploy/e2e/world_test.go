@@ -35,6 +35,7 @@ type world struct {
 	owners  []string // scope_authority_owners
 
 	metricsAddr string // metrics.listen; "" serves none
+	watched     string // a sidecar built with -tags watched; "": the usual one
 
 	router  *process
 	sidecar *process
@@ -184,7 +185,11 @@ func (w *world) launchRouter() {
 // launchSidecar starts the sidecar and waits for nothing.
 func (w *world) launchSidecar() {
 	w.t.Helper()
-	w.sidecar = startProcess(w.t, "sidecar", w.dir, w.env(), scopeward(w.t), "run", "--config", w.path("side/config.jsonc"))
+	program := w.watched
+	if program == "" {
+		program = scopeward(w.t)
+	}
+	w.sidecar = startProcess(w.t, "sidecar", w.dir, w.env(), program, "run", "--config", w.path("side/config.jsonc"))
 }
 
 // startSidecar starts the sidecar and waits until it serves.

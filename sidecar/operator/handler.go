@@ -51,6 +51,7 @@ func describeAPI(w http.ResponseWriter, _ *http.Request) {
 // by name.
 func (s *Server) handler() http.Handler {
 	endpoints := s.endpoints()
+	s.watch(endpoints)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		e, ok := endpoints[r.URL.Path]
 		switch {

@@ -278,6 +278,7 @@ func (p *pair) open(c command) {
 // compare wants both in the same state.
 func (p *pair) compare() {
 	p.t.Helper()
+	require.Empty(p.t, p.real.Invariants())
 	p.same(p.model.HasDeadlines(), p.real.HasDeadlines(), "deadlines")
 	realOwners := map[string]string{}
 	for _, o := range p.real.Owners() {
