@@ -49,12 +49,8 @@ func main() {
 }
 
 func run() error {
-	text, err := os.ReadFile(filepath.Join(os.Getenv("XDG_CONFIG_HOME"), "cortexkit", "subc.jsonc"))
+	c, err := read()
 	if err != nil {
-		return err
-	}
-	var c configuration
-	if err := json.Unmarshal(text, &c); err != nil {
 		return err
 	}
 	path := filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), connfile.Name)
@@ -65,7 +61,7 @@ func run() error {
 	processes.ready.Add(1)
 	router, err := routertest.NewRouter(routertest.Config{
 		Addr: fmt.Sprintf("127.0.0.1:%d", c.Port), Path: path, Spawner: processes,
-		Modules: c.roster(), BindTimeout: ms(c.BindTimeout),
+		Modules: c.roster(), BindTimeout: ms(c.BindTimeout), Rescan: rescan,
 	})
 	processes.router = router
 	processes.ready.Done()
@@ -75,6 +71,20 @@ func run() error {
 	defer router.Close()
 	<-stop
 	return nil
+}
+
+func read() (configuration, error) {
+	var c configuration
+	text, err := os.ReadFile(filepath.Join(os.Getenv("XDG_CONFIG_HOME"), "cortexkit", "subc.jsonc"))
+	if err != nil {
+		return c, err
+	}
+	return c, json.Unmarshal(text, &c)
+}
+
+func rescan() ([]routertest.ModuleConfig, error) {
+	c, err := read()
+	return c.roster(), err
 }
 
 func (c configuration) roster() []routertest.ModuleConfig {

@@ -20,8 +20,10 @@ func TestMain(m *testing.M) {
 		return
 	}
 	code := m.Run()
-	if build.dir != "" {
-		os.RemoveAll(build.dir)
+	for _, dir := range []string{build.dir, stubBuild.dir} {
+		if dir != "" {
+			os.RemoveAll(dir)
+		}
 	}
 	if code == 0 {
 		if err := goleak.Find(); err != nil {
@@ -61,33 +63,41 @@ func programs(t *testing.T) string {
 	return dir
 }
 
-// build is the sidecar's binary, made once for the whole run.
-var build struct {
+// buildOf is a binary of this module, made once for the whole run.
+type buildOf struct {
 	once sync.Once
 	dir  string
 	err  error
 }
 
+var build, stubBuild buildOf
+
 // scopeward returns the path of the sidecar's binary.
 func scopeward(t *testing.T) string {
 	t.Helper()
-	build.once.Do(func() {
-		if build.dir, build.err = os.MkdirTemp("", "scopeward-e2e-bin"); build.err != nil {
+	return built(t, &build, "scopeward", "scopeward/cmd/scopeward")
+}
+
+// built returns the path of the program name, made from pkg.
+func built(t *testing.T, b *buildOf, name, pkg string) string {
+	t.Helper()
+	b.once.Do(func() {
+		if b.dir, b.err = os.MkdirTemp("", "scopeward-e2e-bin"); b.err != nil {
 			return
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
 		defer cancel()
-		args := []string{"build", "-o", filepath.Join(build.dir, "scopeward")}
+		args := []string{"build", "-o", filepath.Join(b.dir, name)}
 		if os.Getenv("SCOPEWARD_E2E_RACE") != "" {
 			args = append(args, "-race")
 		}
-		cmd := exec.CommandContext(ctx, "go", append(args, "scopeward/cmd/scopeward")...)
+		cmd := exec.CommandContext(ctx, "go", append(args, pkg)...)
 		if out, err := cmd.CombinedOutput(); err != nil {
-			build.err = fmt.Errorf("go build: %w\n%s", err, out)
+			b.err = fmt.Errorf("go build: %w\n%s", err, out)
 		}
 	})
-	if build.err != nil {
-		t.Fatal(build.err)
+	if b.err != nil {
+		t.Fatal(b.err)
 	}
-	return filepath.Join(build.dir, "scopeward")
+	return filepath.Join(b.dir, name)
 }

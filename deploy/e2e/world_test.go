@@ -29,7 +29,9 @@ type module struct {
 type world struct {
 	t       *testing.T
 	dir     string
-	bin     string
+	bin     string // the real router's programs
+	program string // the router
+	port    int    // the router's
 	modules map[string]module
 	mode    string   // attribution.mode
 	owners  []string // scope_authority_owners
@@ -46,7 +48,23 @@ const idOwner = "prefrontal-core"
 // newWorld makes a world and starts nothing.
 func newWorld(t *testing.T, modules map[string]module) *world {
 	t.Helper()
-	w := &world{t: t, bin: programs(t), modules: modules, mode: "observe", owners: []string{idOwner}}
+	bin := programs(t)
+	return newWorldWith(t, bin, filepath.Join(bin, progRouter), modules)
+}
+
+// newStubWorld makes a world whose router is the stub router, in a process of
+// its own. Its modules are the test binary: it needs nothing of the real router.
+func newStubWorld(t *testing.T, modules map[string]module) *world {
+	t.Helper()
+	return newWorldWith(t, "", built(t, &stubBuild, "stubrouter", "../../.ci/stubrouter"), modules)
+}
+
+func newWorldWith(t *testing.T, bin, program string, modules map[string]module) *world {
+	t.Helper()
+	w := &world{
+		t: t, bin: bin, program: program, port: freePort(t), modules: modules,
+		mode: "observe", owners: []string{idOwner},
+	}
 	var err error
 	w.dir, err = os.MkdirTemp("", "scopeward-e2e")
 	require.NoError(t, err)
@@ -131,7 +149,7 @@ func (w *world) configure() {
 			w.play(id)
 		}
 	}
-	config := object{"version": 1, "port": freePort(w.t), "modules": modules}
+	config := object{"version": 1, "port": w.port, "modules": modules}
 	w.write(w.path("cfg/cortexkit/subc.jsonc"), wire.MustMarshal(config))
 	w.write(w.path("side/config.jsonc"), wire.MustMarshal(object{
 		"version": 1, "router": object{"connection_file": w.routerFile()}, "listen": "127.0.0.1:0",
@@ -179,7 +197,7 @@ func (w *world) startRouter() {
 // launchRouter starts the router and waits for nothing.
 func (w *world) launchRouter() {
 	w.t.Helper()
-	w.router = startProcess(w.t, "router", w.dir, w.env(), filepath.Join(w.bin, progRouter))
+	w.router = startProcess(w.t, "router", w.dir, w.env(), w.program)
 }
 
 // launchSidecar starts the sidecar and waits for nothing.

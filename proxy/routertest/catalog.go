@@ -40,6 +40,8 @@ func (r *Router) clientRequest(c *conn, f wire.Frame) [][]byte {
 		replies, err = r.supervisorRestart(f)
 	case wire.OpSupervisorSwap:
 		replies, err = r.supervisorSwap(c, f)
+	case opRescan:
+		replies, err = r.supervisorRescan(f)
 	case opSetEnabled:
 		replies, err = r.supervisorSetEnabled(f)
 	case wire.OpSpawnSnapshot:

@@ -41,6 +41,10 @@ type Config struct {
 	Modules []ModuleConfig // the roster
 	Spawner Spawner        // starts the enabled modules' processes; nil: they are launched by hand
 
+	// Rescan is the roster as it is configured now, for supervisor.rescan; nil
+	// refuses it. It is called under the router's lock.
+	Rescan func() ([]ModuleConfig, error)
+
 	// Addr is the loopback address to listen on; a free port when empty.
 	Addr string
 	// Path is where the connection file is written; in a folder of its own when

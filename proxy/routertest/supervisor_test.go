@@ -87,6 +87,21 @@ func TestQ4_ListShowsTheConfiguredAndSnapshotTheLive(t *testing.T) {
 	require.NotZero(t, s.Live[0].SpawnedAtMS)
 }
 
+func TestRescan_AChangedCommandIsTheNextLaunchs(t *testing.T) {
+	modules := []ModuleConfig{{ID: "same"}, {ID: "tool", Program: "/bin/old"}}
+	now := append([]ModuleConfig{}, modules...)
+	r := newTestRig(t, Config{Modules: modules, Rescan: func() ([]ModuleConfig, error) { return now, nil }})
+	r.Launch("tool")
+	now[1].Program = "/bin/new"
+	var got rescanBody
+	r.client().Ask(Doc{"op": "supervisor.rescan"}).Into(&got)
+	require.Equal(t, rescanBody{Op: "supervisor.rescan", Added: []string{}, Removed: []string{}, Changed: []string{"tool"}, Unchanged: 1}, got)
+	r.client().Ask(Doc{"op": "supervisor.rescan"}).Into(&got)
+	require.EqualValues(t, 2, got.Unchanged)
+
+	newTestRig(t, Config{}).client().Ask(Doc{"op": "supervisor.rescan"}).Refused("rescan_unavailable")
+}
+
 func TestQ4_FeedFollowsCrashExitAndRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newTestRig(t, Config{Modules: []ModuleConfig{{ID: "tool"}}})

@@ -14,7 +14,8 @@
 //
 //	Registered   a snapshot says which generation lives, a probe judges the nonce
 //	placed       the first genuine Hello of a living generation is that launch's
-//	candidate    a second one beside it is a swap's, until the feed spawns it
+//	candidate    a second one beside it is a swap's, until the feed spawns it;
+//	             the first need not be behind us
 //	exited       the feed ends a generation: its Hello connection is cut at once
 //
 // One [Table] lives as long as the sidecar. What it knows lives as long as the

@@ -20,28 +20,29 @@ import (
 
 // fakeRouter has a roster, a spawn feed and verdicts of the test's choice.
 type fakeRouter struct {
-	mu       sync.Mutex
-	roster   []string
-	silent   bool // it does not answer for the roster
-	lists    int
-	since    []router.Cursor // of every subscription
-	seq      uint64
-	live     map[string]router.Spawn
-	genuine  map[string]bool // module + nonce
-	unknown  int             // so many probes tell nothing
-	probes   int
-	inFlight int
-	most     int           // probes in flight at once
-	takes    time.Duration // one probe or list
-	events   []router.Event
-	subs     []*fakeFeed
-	broken   bool   // the link is gone
-	dropped  uint64 // events up to here are no longer retained
-	snaps    int
+	mu        sync.Mutex
+	roster    []string
+	silent    bool // it does not answer for the roster
+	lists     int
+	since     []router.Cursor // of every subscription
+	seq       uint64
+	live      map[string]router.Spawn
+	genuine   map[string]bool // module + nonce
+	unknown   int             // so many probes tell nothing
+	probes    int
+	inFlight  int
+	most      int           // probes in flight at once
+	takes     time.Duration // one probe or list
+	events    []router.Event
+	subs      []*fakeFeed
+	broken    bool           // the link is gone
+	dropped   uint64         // events up to here are no longer retained
+	elsewhere map[string]int // modules registered straight at the router: how often it is asked until they go
+	snaps     int
 }
 
 func newFakeRouter() *fakeRouter {
-	return &fakeRouter{live: map[string]router.Spawn{}, genuine: map[string]bool{}}
+	return &fakeRouter{live: map[string]router.Spawn{}, genuine: map[string]bool{}, elsewhere: map[string]int{}}
 }
 
 func (r *fakeRouter) Modules(ctx context.Context) ([]router.Module, error) {
@@ -91,6 +92,16 @@ func (r *fakeRouter) Attest(_ context.Context, id, nonce string) (router.Verdict
 		return router.Genuine, nil
 	}
 	return router.Foreign, nil
+}
+
+func (r *fakeRouter) Registered(_ context.Context, id string) (bool, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.elsewhere[id] == 0 {
+		return false, nil
+	}
+	r.elsewhere[id]--
+	return true, nil
 }
 
 func (r *fakeRouter) subscribe(since router.Cursor) (Feed, error) {

@@ -5,6 +5,7 @@ import (
 
 	"scopeward/proxy"
 	"scopeward/proxy/wire"
+	"scopeward/sidecar/config"
 	"scopeward/sidecar/router"
 )
 
@@ -21,6 +22,25 @@ type Mismatch struct {
 // permitTries is how often a probe that tells nothing is asked again before a
 // Hello is refused for it.
 const permitTries = 10
+
+// vet answers whether a Hello or a consumer_identity may pass. What is known
+// already is answered on the spot; in observe everything passes and is judged
+// afterwards.
+func (s *span) vet(q proxy.Question, reply func(proxy.Answer)) {
+	mode := s.t.now().mode
+	p := s.t.Peer(q.Conn)
+	switch {
+	case mode == config.AttributionOff, s.pinnedTo(q.ModuleID, q.Nonce, p):
+		reply(proxy.Answer{})
+	case mode == config.AttributionObserve:
+		reply(proxy.Answer{})
+		s.job(func() { s.permit(q, p) })
+	default:
+		if !s.job(func() { reply(s.permit(q, p)) }) {
+			reply(proxy.Answer{})
+		}
+	}
+}
 
 // permit judges a Hello or a consumer_identity by the process that presents it,
 // and reports what does not fit. In observe nothing comes of the answer.
@@ -145,29 +165,6 @@ func (s *span) roots(moduleID string) []Process {
 	return roots
 }
 
-// mayBeCandidate reports whether p can be a swap's candidate: the feed names it
-// only at cutover. It is a child of the router, no launch that the feed names,
-// and another Hello of its id is live.
-func (s *span) mayBeCandidate(moduleID string, p Process) bool {
-	if !s.feed || !s.childOfRouter(p, false) {
-		return false
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	m := s.modules[moduleID]
-	if m == nil || len(m.regs) == 0 {
-		return false
-	}
-	for _, o := range s.modules {
-		for _, l := range o.live {
-			if l.pid == p.PID {
-				return false
-			}
-		}
-	}
-	return true
-}
-
 // childOfRouter reports whether the router is p's parent or, in a tree, any
 // ancestor.
 func (s *span) childOfRouter(p Process, tree bool) bool {
@@ -185,33 +182,6 @@ func (s *span) childOfRouter(p Process, tree bool) bool {
 		p = parent
 	}
 	return false
-}
-
-func (s *span) admitCandidate(moduleID string, p Process) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.moduleLocked(moduleID).swap = &p
-}
-
-// compareCandidate checks at cutover that the launch the feed names is the
-// process that was let in for it.
-func (s *span) compareCandidate(moduleID string, let, named Process) {
-	if now, ok := s.t.p.Attributor.Lookup(let.PID); !ok || !now.Same(let) {
-		return // the candidate was rolled back before
-	}
-	if let.Same(named) || named.Start != 0 && s.t.descends(let, named, s.t.now().tree()) {
-		return
-	}
-	if s.t.p.Report != nil {
-		s.t.p.Report(Mismatch{
-			Kind: proxy.AskHello, ModuleID: moduleID, Process: let,
-			Reason:  fmt.Sprintf("pid %d was taken for the candidate, the router launched pid %d", let.PID, named.PID),
-			Refused: s.t.now().enforces(),
-		})
-	}
-	if s.t.now().enforces() {
-		s.cutProcess(let)
-	}
 }
 
 // pinnedTo reports whether the nonce was verified for this launch before.

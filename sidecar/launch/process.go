@@ -58,10 +58,10 @@ func (t *Table) descends(p, root Process, tree bool) bool {
 
 // Accepted attributes a connection. See [proxy.Peers].
 func (t *Table) Accepted(id proxy.ConnID, c *net.TCPConn) {
-	if t.p.Attributor == nil {
-		return
+	p, release := Process{}, func() {}
+	if t.p.Attributor != nil {
+		p, release = t.p.Attributor.Peer(c)
 	}
-	p, release := t.p.Attributor.Peer(c)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.peers[id] = held{p, release}
@@ -72,10 +72,22 @@ func (t *Table) Closed(id proxy.ConnID) {
 	t.mu.Lock()
 	h, ok := t.peers[id]
 	delete(t.peers, id)
+	s := t.span
 	t.mu.Unlock()
 	if ok {
 		h.release()
 	}
+	if s != nil {
+		s.closed(id)
+	}
+}
+
+// open reports whether a connection is accepted and not closed.
+func (t *Table) open(id proxy.ConnID) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_, ok := t.peers[id]
+	return ok
 }
 
 // Peer returns the process that opened a connection, the zero process when it is

@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 
 	"scopeward/proxy"
-	"scopeward/sidecar/config"
 	"scopeward/sidecar/router"
 	"scopeward/table"
 )
@@ -28,6 +27,7 @@ type span struct {
 	ended   bool
 	modules map[string]*module
 	regs    map[proxy.ConnID]*registration
+	beside  map[proxy.ConnID]uint64 // Hellos not accepted yet: see registration
 	minted  table.Launch
 }
 
@@ -38,6 +38,7 @@ func newSpan(t *Table, l Link, cut func(proxy.ConnID, string)) *span {
 		probes:  newLimiter(probeBurst, probeEvery),
 		modules: map[string]*module{},
 		regs:    map[proxy.ConnID]*registration{},
+		beside:  map[proxy.ConnID]uint64{},
 	}
 	s.wire.Store(&l)
 	return s
@@ -107,7 +108,8 @@ func (s *span) add(id proxy.ConnID, moduleID, nonce string) {
 	s.mu.Lock()
 	s.removeLocked(id)
 	m := s.moduleLocked(moduleID)
-	r := &registration{conn: id, nonce: nonce, print: fingerprintOf(nonce), module: m}
+	r := &registration{conn: id, nonce: nonce, print: fingerprintOf(nonce), module: m, beside: s.beside[id]}
+	delete(s.beside, id)
 	m.regs = append(m.regs, r)
 	s.regs[id] = r
 	s.mu.Unlock()
@@ -136,6 +138,13 @@ func (s *span) removeLocked(id proxy.ConnID) {
 	}
 }
 
+// closed forgets a connection that ended.
+func (s *span) closed(id proxy.ConnID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.beside, id)
+}
+
 // answer dispatches a question. What is known already is answered on the spot.
 func (s *span) answer(q proxy.Question, reply func(proxy.Answer)) {
 	var judge func() proxy.Answer
@@ -152,23 +161,19 @@ func (s *span) answer(q proxy.Question, reply func(proxy.Answer)) {
 			return
 		}
 		judge = func() proxy.Answer { return s.standing(q.Conn) }
-	case proxy.AskHello, proxy.AskIdentity:
-		policy := s.t.now()
-		if policy.mode == config.AttributionOff {
-			reply(proxy.Answer{})
+	case proxy.AskHello:
+		// Beside whom it comes must be known before the router can accept it.
+		if s.liveGeneration(q.ModuleID) == 0 {
+			s.vet(q, reply)
 			return
 		}
-		p := s.t.Peer(q.Conn)
-		if s.pinnedTo(q.ModuleID, q.Nonce, p) {
+		if !s.job(func() { s.lookBeside(q); s.vet(q, reply) }) {
 			reply(proxy.Answer{})
-			return
 		}
-		if policy.mode == config.AttributionObserve {
-			reply(proxy.Answer{})
-			s.job(func() { s.permit(q, p) })
-			return
-		}
-		judge = func() proxy.Answer { return s.permit(q, p) }
+		return
+	case proxy.AskIdentity:
+		s.vet(q, reply)
+		return
 	default:
 		reply(proxy.Answer{})
 		return

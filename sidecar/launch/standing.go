@@ -194,10 +194,13 @@ func (s *span) place(r *registration) {
 
 // takenLocked reports whether another nonce has, or may yet get, the generation
 // that r was born in. One that had it once has it for good: an incumbent may be
-// gone before its candidate is judged.
+// gone before its candidate is judged, and it need not be behind us at all.
 func (m *module) takenLocked(r *registration) bool {
 	if print, owned := m.owned[r.born]; owned {
 		return print != r.print
+	}
+	if r.beside == r.born {
+		return true
 	}
 	for _, o := range m.regs {
 		if o == r {

@@ -19,6 +19,7 @@ type Router interface {
 	Modules(ctx context.Context) ([]router.Module, error)
 	SpawnSnapshot(ctx context.Context) (router.Snapshot, error)
 	Attest(ctx context.Context, moduleID, nonce string) (router.Verdict, error)
+	Registered(ctx context.Context, moduleID string) (bool, error)
 }
 
 // Feed is an open subscription to launches. [router.Feed] is one.
@@ -139,6 +140,7 @@ type registration struct {
 	module *module
 
 	verdict    router.Verdict
+	beside     uint64 // the generation that was registered already when its Hello came, 0 for none
 	bornKnown  bool
 	born       uint64 // the newest generation when it registered, 0 for none
 	bornLive   bool   // and it lived

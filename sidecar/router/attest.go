@@ -3,6 +3,7 @@ package router
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"scopeward/proxy/wire"
 )
@@ -102,16 +103,31 @@ const (
 	roleService    = "internal_service"
 )
 
-// targets returns at most two usable targets, the tested module first.
-func (l *Link) targets(ctx context.Context, moduleID string) ([]target, error) {
+// Registered asks whether a module with this id is registered, whichever way it
+// came.
+func (l *Link) Registered(ctx context.Context, moduleID string) (bool, error) {
+	entries, err := l.catalog(ctx)
+	return slices.ContainsFunc(entries, func(m entry) bool { return m.ModuleID == moduleID }), err
+}
+
+// catalog asks for every registered module. A swap's candidate is not among them
+// before cutover.
+func (l *Link) catalog(ctx context.Context) ([]entry, error) {
 	var reply struct {
 		Modules []entry `json:"modules"`
 	}
-	if err := l.Do(ctx, wire.OpCatalogList, op(wire.OpCatalogList), &reply); err != nil {
+	err := l.Do(ctx, wire.OpCatalogList, op(wire.OpCatalogList), &reply)
+	return reply.Modules, err
+}
+
+// targets returns at most two usable targets, the tested module first.
+func (l *Link) targets(ctx context.Context, moduleID string) ([]target, error) {
+	entries, err := l.catalog(ctx)
+	if err != nil {
 		return nil, fmt.Errorf("find a target: %w", err)
 	}
 	var own, other []target
-	for _, m := range reply.Modules {
+	for _, m := range entries {
 		t, ok := m.target()
 		switch {
 		case !ok:

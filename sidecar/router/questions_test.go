@@ -49,6 +49,24 @@ func TestModulesShowsTheRosterAndNeverWhoMerelyRegistered(t *testing.T) {
 	require.ElementsMatch(t, []string{"a", "off"}, ids)
 }
 
+// A candidate is in no catalog before cutover: who is, is the incumbent.
+func TestRegisteredTellsWhoeverCameAndWhicheverWay(t *testing.T) {
+	r, l := newTestLink(t, routertest.Config{Modules: []routertest.ModuleConfig{{ID: "a"}}})
+	r.Launch("a")
+	for _, id := range []string{"a", "stranger"} {
+		taken, err := l.Registered(t.Context(), id)
+		require.NoError(t, err)
+		require.False(t, taken, "launched is not registered")
+		routertest.DialModule(t, r.Path()).Hello(id)
+		taken, err = l.Registered(t.Context(), id)
+		require.NoError(t, err)
+		require.True(t, taken)
+	}
+	l.Close()
+	_, err := l.Registered(t.Context(), "a")
+	require.Error(t, err)
+}
+
 func TestStoppedCleanlyIsWhatOurEndLeavesBehind(t *testing.T) {
 	zero, one, nine := 0, 1, 9
 	require.True(t, Module{Enabled: true, State: StateStopped, LastExitCode: &zero}.StoppedCleanly())
@@ -220,6 +238,6 @@ func TestAttest(t *testing.T) {
 			}
 			probe.Ask(routertest.Doc{"op": wire.OpCatalogList}).OK().Into(&catalog)
 			return len(catalog.Modules) == 0
-		}, 5*time.Second, 5*time.Millisecond)
+		}, time.Minute, 5*time.Millisecond)
 	})
 }
