@@ -139,7 +139,7 @@ func (a *attribution) router(link *router.Link) {
 	}
 }
 
-// watch tries the source from time to time until ctx ends.
+// watch tries the source at once and then from time to time until ctx ends.
 func (a *attribution) watch(ctx context.Context) {
 	if a.source == nil {
 		return
@@ -147,9 +147,9 @@ func (a *attribution) watch(ctx context.Context) {
 	tick := time.NewTicker(probeEvery)
 	defer tick.Stop()
 	for {
+		a.try(ctx)
 		select {
 		case <-tick.C:
-			a.try(ctx)
 		case <-ctx.Done():
 			return
 		}

@@ -1,13 +1,17 @@
 package sidecar
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
 
+	"scopeward/bpf"
 	"scopeward/proxy/routertest"
 	"scopeward/proxy/wire"
 	"scopeward/sidecar/config"
@@ -53,4 +57,47 @@ func TestObserveReportsTheSameAndLetsItPass(t *testing.T) {
 		}
 		return false
 	})
+}
+
+// Programs that see nothing are noticed at once, not a period later: here they
+// are attached to a group that we are not in.
+func TestAttributionTriesItselfWhenItBegins(t *testing.T) {
+	a, err := openAttribution(config.Attribution{
+		Mode: config.AttributionEnforce, Match: config.MatchTree, Cgroup: emptyGroup(t),
+	}, nil, zap.NewNop())
+	require.NoError(t, err)
+	t.Cleanup(a.close)
+	require.Empty(t, a.view().Fault)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); a.watch(ctx) }()
+	began := time.Now()
+	eventually(t, "the first try", func() bool { return a.view().Fault != "" })
+	require.Less(t, time.Since(began), probeEvery)
+	require.Contains(t, a.view().Fault, bpf.ErrNotAttributed.Error())
+	cancel()
+	<-ended
+}
+
+// emptyGroup is a control group without processes. Where the programs can't be
+// attached to one the test skips.
+func emptyGroup(t *testing.T) string {
+	t.Helper()
+	for _, c := range bpf.Probe() {
+		if c.State == bpf.StateFail {
+			t.Skipf("real eBPF: %s: %s: %s", c.Name, c.Found, c.Remedy)
+		}
+	}
+	mounts, err := os.ReadFile("/proc/self/mounts")
+	require.NoError(t, err)
+	for line := range strings.Lines(string(mounts)) {
+		if f := strings.Fields(line); f[2] == "cgroup2" {
+			dir, err := os.MkdirTemp(f[1], "scopeward-test")
+			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, os.Remove(dir)) })
+			return dir
+		}
+	}
+	t.Skip("a cgroup2 mount is missing")
+	return ""
 }

@@ -185,5 +185,10 @@ func listenFor(u *unit) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return os.NewFile(f.Fd(), u.name), nil
+	defer f.Close()
+	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 3) // a file owns its descriptor
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), u.name), nil
 }

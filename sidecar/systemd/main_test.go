@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 )
 
 // envRole makes the test binary a child of the fake manager.
@@ -47,13 +48,18 @@ func child() {
 		m.Ready("done")
 		return
 	}
-	null, err := os.Open("/dev/null")
-	if err != nil {
-		fmt.Println(err)
-		return
+	var files []*os.File
+	for _, name := range []string{"one", "two"} {
+		fd, err := unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		f := os.NewFile(uintptr(fd), name)
+		defer f.Close()
+		files = append(files, f)
 	}
-	defer null.Close()
-	if err := m.Store([]*os.File{os.NewFile(null.Fd(), "one"), os.NewFile(null.Fd(), "two")}); err != nil {
+	if err := m.Store(files); err != nil {
 		fmt.Println("error", err)
 	}
 	if err := m.Ready("done"); err != nil {
