@@ -49,6 +49,7 @@ type Attributor struct {
 	why    string
 	hooks  *hooks // nil with SourceProcfs
 	bypass bypasses
+	held   held
 
 	portsMu sync.Mutex
 	ports   map[Role][]uint16
@@ -164,7 +165,7 @@ func (a *Attributor) Peer(c *net.TCPConn) *Peer {
 	if a.hooks != nil {
 		p = a.peerByHooks(c)
 	} else {
-		p = peerByProcfs(c)
+		p = a.held.peerByProcfs(c)
 	}
 	if p.process.Known {
 		a.known.Add(1)
@@ -187,7 +188,7 @@ func (a *Attributor) peerByHooks(c *net.TCPConn) *Peer {
 	if reason != "" {
 		return unknownPeer(SourceEBPF, reason)
 	}
-	return newPeer(Process{
+	return a.held.newPeer(Process{
 		PID:         int(o.tgid),
 		UID:         int(o.uid),
 		ConnectedAt: wallTime(o.at),

@@ -8,15 +8,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Peer is the process at the other end of one connection, held by a pidfd for
-// as long as the connection lives: while it is open, Alive speaks of that
+// Peer is the process at the other end of one connection, held by a pidfd, which
+// its connections share, for as long as the connection lives: while it is open, Alive speaks of that
 // process and never of another with its PID. The caller owns it and closes it
 // with the connection. Methods may be called from any goroutine.
 type Peer struct {
 	process Process
 
-	mu    sync.Mutex
-	pidfd int // -1: none held
+	mu   sync.Mutex
+	hold *hold // nil: none
 }
 
 // Process is who connected, as established when the connection was accepted.
@@ -28,27 +28,24 @@ func (p *Peer) Process() Process { return p.process }
 func (p *Peer) Alive() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.pidfd < 0 {
-		return false
-	}
-	return running(p.pidfd)
+	return p.hold != nil && running(p.hold.pidfd)
 }
 
 // Close lets the process go. It is safe to call again.
 func (p *Peer) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.pidfd < 0 {
+	if p.hold == nil {
 		return nil
 	}
-	err := unix.Close(p.pidfd)
-	p.pidfd = -1
+	err := p.hold.release()
+	p.hold = nil
 	return err
 }
 
 // unknownPeer is a peer of whom only a reason is known.
 func unknownPeer(s Source, reason string) *Peer {
-	return &Peer{pidfd: -1, process: Process{UID: -1, Source: s, Reason: reason}}
+	return &Peer{process: Process{UID: -1, Source: s, Reason: reason}}
 }
 
 // newPeer takes hold of who, and only then looks at it. Facts read from /proc are
@@ -56,8 +53,8 @@ func unknownPeer(s Source, reason string) *Peer {
 // connected is the boot-time stamp of the connect, 0 when there is none: a
 // process that started after it is another one with a recycled PID. still, which
 // may be nil, is asked after the process is held whether it is the one we mean.
-func newPeer(who Process, connected uint64, still func() bool) *Peer {
-	p := &Peer{pidfd: -1, process: who}
+func (h *held) newPeer(who Process, connected uint64, still func() bool) *Peer {
+	p := &Peer{process: who}
 	fd, err := unix.PidfdOpen(who.PID, 0)
 	if err != nil {
 		p.process.Reason = "the process that connected can't be held: " + err.Error()
@@ -84,7 +81,7 @@ func newPeer(who Process, connected uint64, still func() bool) *Peer {
 		p.process.Reason = reason
 		return p
 	}
-	p.pidfd = fd
+	p.hold = h.share(Instance{PID: who.PID, Start: st.start}, fd)
 	p.process.Known = true
 	p.process.Start = st.start
 	p.process.Exe = exe

@@ -37,7 +37,7 @@ func procfsUsable() error {
 // peerByProcfs finds the client's end of c in the socket tables, and then the
 // processes that hold it. It names a process only when there is one to name: the
 // only holder, or the one from whom all other holders descend.
-func peerByProcfs(c *net.TCPConn) *Peer {
+func (h *held) peerByProcfs(c *net.TCPConn) *Peer {
 	local, ok1 := addrPort(c.LocalAddr())
 	remote, ok2 := addrPort(c.RemoteAddr())
 	if !ok1 || !ok2 {
@@ -55,7 +55,7 @@ func peerByProcfs(c *net.TCPConn) *Peer {
 		}
 		return unknownPeer(SourceProcfs, fmt.Sprintf("%d unrelated processes hold the other end", len(holders)))
 	}
-	return newPeer(Process{PID: first.id.PID, UID: sock.uid, Source: SourceProcfs}, 0, func() bool {
+	return h.newPeer(Process{PID: first.id.PID, UID: sock.uid, Source: SourceProcfs}, 0, func() bool {
 		got, err := os.Readlink(first.fd)
 		return err == nil && got == socketLink(sock.inode) && first.id.Alive()
 	})

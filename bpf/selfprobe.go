@@ -93,7 +93,7 @@ func (a *Attributor) probed(c *net.TCPConn) Process {
 	if a.hooks != nil {
 		p = a.peerByHooks(c)
 	} else {
-		p = peerByProcfs(c)
+		p = a.held.peerByProcfs(c)
 	}
 	defer p.Close()
 	return p.Process()
