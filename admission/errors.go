@@ -1,6 +1,10 @@
 package admission
 
-import "errors"
+import (
+	"errors"
+
+	"scopeward/table"
+)
 
 // SelectorError says that a scope selector is malformed, and where: the open's
 // invalid_control_body. Its text is fit for a peer and a log: it names a member,
@@ -14,7 +18,7 @@ func (e *SelectorError) Error() string {
 	if e.Member == "" {
 		return "scope " + e.What
 	}
-	return "scope member " + quote(e.Member) + " " + e.What
+	return "scope member " + table.QuoteName(e.Member) + " " + e.What
 }
 
 var (

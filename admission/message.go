@@ -6,9 +6,20 @@ import (
 	"scopeward/table"
 )
 
+// quotePrincipal renders p with its module id quoted.
+func quotePrincipal(p table.Principal) string {
+	switch {
+	case p.Reserved():
+		return "module " + table.QuoteName(p.ModuleID)
+	case p.Kind.String() == "":
+		return "a peer without a principal"
+	}
+	return "a peer of kind " + p.Kind.String()
+}
+
 // scopeName names the selected scope.
 func scopeName(a *ask) string {
-	return "scope " + quote(a.Selector.Ref) + " of " + quotePrincipal(a.Selector.Owner)
+	return "scope " + table.QuoteName(a.Selector.Ref) + " of " + quotePrincipal(a.Selector.Owner)
 }
 
 func sayEpochNamed(a *ask, _ sight) string {
@@ -40,7 +51,7 @@ func sayDeadlineAhead(a *ask, seen sight) string {
 
 func sayCarrier(a *ask, _ sight) string {
 	return fmt.Sprintf("%s is neither the owner of %s nor a carrier of it that may open to %s",
-		quotePrincipal(a.Principal), scopeName(a), quote(a.Module))
+		quotePrincipal(a.Principal), scopeName(a), table.QuoteName(a.Module))
 }
 
 func sayBindProof(a *ask, _ sight) string {
@@ -52,21 +63,21 @@ func sayBindProof(a *ask, _ sight) string {
 
 func sayFlowGate(a *ask, _ sight) string {
 	return fmt.Sprintf("target %s provides neither %s nor %s, one of which a scope with flow_id needs",
-		quote(a.Module), CallModes, FlowScopes)
+		table.QuoteName(a.Module), CallModes, FlowScopes)
 }
 
 func sayRunGate(a *ask, seen sight) string {
 	if seen.stamp.Attributes.Delegates {
 		return fmt.Sprintf("target %s does not provide %s, which a scope with run_id that delegates its agent's authority needs",
-			quote(a.Module), CallModes)
+			table.QuoteName(a.Module), CallModes)
 	}
 	return fmt.Sprintf("target %s provides neither %s nor %s, one of which a scope with run_id needs",
-		quote(a.Module), CallModes, AgentRunScopes)
+		table.QuoteName(a.Module), CallModes, AgentRunScopes)
 }
 
 // sayStale renders a commit's refusal.
 func sayStale(id table.ScopeID, code Code) string {
-	scope := "scope " + quote(id.Ref) + " of " + quotePrincipal(id.Owner)
+	scope := "scope " + table.QuoteName(id.Ref) + " of " + quotePrincipal(id.Owner)
 	if code == CodeEnded {
 		return fmt.Sprintf("%s ended at scope_epoch %d before the module answered", scope, id.Epoch)
 	}

@@ -32,7 +32,7 @@ func (s Selector) Format(f fmt.State, _ rune) {
 		proof = "[redacted]"
 	}
 	fmt.Fprintf(f, "{owner %s ref %s epoch %s proof %s hold %t}",
-		quotePrincipal(s.Owner), quote(s.Ref), epoch, proof, s.HoldPresence)
+		quotePrincipal(s.Owner), table.QuoteName(s.Ref), epoch, proof, s.HoldPresence)
 }
 
 // ParseSelector reads a selector as authority-bearing input is read: a member

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"scopeward/admission"
 	"scopeward/proxy/wire"
 )
 
@@ -15,7 +16,7 @@ import (
 // route, their opener with an open (corr 7) and a route (5, 1), and a stranger.
 func stage(t *testing.T) (*rig, []*end) {
 	r := newRig(t)
-	o, m, c, stranger := r.module("owner"), r.module("tool", wire.CapCallModes), r.connect(), r.connect()
+	o, m, c, stranger := r.module("owner"), r.module("tool", string(admission.CallModes)), r.connect(), r.connect()
 	o.sync(1, record("s", 1, directCarrier))
 	r.opened(c, m, "s", 1, 5)
 	c.fromPeer(frame(wire.Request, 7, openBody(doc{"scope": selector("s", 1)})))

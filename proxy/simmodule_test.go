@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"scopeward/admission"
 	"scopeward/proxy/wire"
 )
 
@@ -88,7 +89,7 @@ func (m *simModule) register() {
 	m.hello = m.corr
 	var caps []string
 	if m.id == "tool" {
-		caps = []string{wire.CapCallModes}
+		caps = []string{string(admission.CallModes)}
 	}
 	m.send(wire.Header{Type: wire.Hello, Corr: m.hello}, wire.MustMarshal(doc{"protocol_ver": 2, "launch_nonce": fmt.Sprintf("n%d", m.nonce),
 		"manifest": doc{"module_id": m.id, "capabilities": doc{"provides": caps}}}))

@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/stretchr/testify/require"
 
+	"scopeward/admission"
 	"scopeward/proxy/connfile"
 	"scopeward/proxy/routertest"
 	"scopeward/proxy/wire"
@@ -267,7 +268,7 @@ func TestStopDrainsWithdrawsAndLeavesNothing(t *testing.T) {
 		"attributes": routertest.Doc{"delegates": false},
 	})
 	tool := routertest.DialModule(t, r.front)
-	tool.Hello("tool", routertest.Nonce(router.Launch("tool")), routertest.Declares(wire.CapCallModes))
+	tool.Hello("tool", routertest.Nonce(router.Launch("tool")), routertest.Declares(string(admission.CallModes)))
 	tool.Serve()
 	client := routertest.Dial(t, r.front)
 	route := client.Open("tool", routertest.Scope(routertest.Selector("owner", "s", 1)))

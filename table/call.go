@@ -74,7 +74,7 @@ func (c *call) seal() {
 		rec := c.entries[i].record
 		c.results[i].Ref, c.results[i].Epoch = rec.Ref, rec.Epoch
 		if !c.index.add(rec.Ref) {
-			c.refuse(CodeInvalidControlBody, "ref %s is in the call twice", quoteName(rec.Ref))
+			c.refuse(CodeInvalidControlBody, "ref %s is in the call twice", QuoteName(rec.Ref))
 		}
 		c.checkRecord(rec)
 	}
@@ -91,7 +91,7 @@ func (c *call) seal() {
 		case e.ref == "":
 			c.refuse(CodeInvalidControlBody, "a ref is empty")
 		case upserted || repeated:
-			c.refuse(CodeInvalidControlBody, "ref %s is in the call twice", quoteName(e.ref))
+			c.refuse(CodeInvalidControlBody, "ref %s is in the call twice", QuoteName(e.ref))
 		}
 	}
 }
@@ -102,14 +102,14 @@ func (c *call) checkRecord(rec *Record) {
 		c.refuse(CodeInvalidControlBody, "a ref is empty")
 	}
 	if a.FlowID != nil && !isToken(*a.FlowID) {
-		c.refuse(CodeInvalidControlBody, "flow_id of ref %s is not 1 to %d printable ASCII characters without spaces", quoteName(rec.Ref), maxToken)
+		c.refuse(CodeInvalidControlBody, "flow_id of ref %s is not 1 to %d printable ASCII characters without spaces", QuoteName(rec.Ref), maxToken)
 	}
 	if a.RunID != nil && !isToken(*a.RunID) {
-		c.refuse(CodeInvalidControlBody, "run_id of ref %s is not 1 to %d printable ASCII characters without spaces", quoteName(rec.Ref), maxToken)
+		c.refuse(CodeInvalidControlBody, "run_id of ref %s is not 1 to %d printable ASCII characters without spaces", QuoteName(rec.Ref), maxToken)
 	}
 	var room [canonicalRoom]byte
 	if n := len(a.appendJSON(room[:0])); n > MaxAttributeBytes {
-		c.refuse(CodeAttributesTooLarge, "the attributes of ref %s take %d bytes, the limit is %d", quoteName(rec.Ref), n, MaxAttributeBytes)
+		c.refuse(CodeAttributesTooLarge, "the attributes of ref %s take %d bytes, the limit is %d", QuoteName(rec.Ref), n, MaxAttributeBytes)
 	}
 }
 

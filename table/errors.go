@@ -19,7 +19,7 @@ func (e *FieldError) Error() string {
 func missing(name string) error { return &FieldError{Field: name, What: "is required"} }
 
 func unknownMember(name string) error {
-	return &FieldError{Field: quoteName(name), What: "is not a member known here"}
+	return &FieldError{Field: QuoteName(name), What: "is not a member known here"}
 }
 
 // within puts name in front of an error's path.

@@ -8,9 +8,10 @@ import (
 // maxQuoted is how many characters of a caller's name a text of ours holds.
 const maxQuoted = 64
 
-// quoteName makes a name that a caller chose fit for a message or a log line:
-// quoted, escaped and cut, so that it can neither forge a line nor fill one.
-func quoteName(s string) string {
+// QuoteName makes a name that a caller chose fit for a message or a log line:
+// quoted, escaped and cut to 64 characters, so that it can forge neither a line
+// nor the rest of a message, nor fill one.
+func QuoteName(s string) string {
 	n := 0
 	for i := range s {
 		if n == maxQuoted {
@@ -24,11 +25,11 @@ func quoteName(s string) string {
 // plainName is s as it is when it is a short token, else quoted.
 func plainName(s string) string {
 	if s == "" || len(s) > maxQuoted || !utf8.ValidString(s) {
-		return quoteName(s)
+		return QuoteName(s)
 	}
 	for i := range len(s) {
 		if c := s[i]; c <= ' ' || c >= 0x7f || c == '"' || c == '\\' {
-			return quoteName(s)
+			return QuoteName(s)
 		}
 	}
 	return s

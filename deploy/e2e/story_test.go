@@ -3,6 +3,7 @@ package e2e
 import (
 	"testing"
 
+	"scopeward/admission"
 	"scopeward/proxy/wire"
 
 	"github.com/stretchr/testify/require"
@@ -22,7 +23,7 @@ func cast() map[string]module {
 		idOwner:   {program: progOwner},
 		idEcho:    {program: progEcho},
 		idOld:     {program: progOldModule},
-		idModern:  {program: progCarrier, env: map[string]string{"CARRIER_CAPABILITIES": wire.CapCallModes}},
+		idModern:  {program: progCarrier, env: map[string]string{"CARRIER_CAPABILITIES": string(admission.CallModes)}},
 		idCarrier: {program: progCarrier},
 		idOther:   {program: progCarrier},
 	}

@@ -35,18 +35,14 @@ const (
 // ScopePrefix begins every op that is answered here and never forwarded.
 const ScopePrefix = "scope."
 
-// The capabilities of the scopes contract, as a router advertises them and as a
-// module's manifest provides them.
+// The capabilities of the scopes contract that a router advertises. Those that a
+// module's manifest provides are in package admission, beside the gates.
 const (
 	CapScopes         = "scopes/v1"
 	CapBindProofV1    = "scope-bind-proof/v1"
 	CapBindProofV2    = "scope-bind-proof/v2"
 	CapReplaceIfIdle  = "scope-replace-if-idle/v1"
 	CapScopeSubscribe = "scope-subscribe/v1"
-
-	CapCallModes      = "call-modes/v1"
-	CapFlowScopes     = "flow-scopes/v1"
-	CapAgentRunScopes = "agent-run-scopes/v1"
 )
 
 // Codes that the router itself answers and that the sidecar answers in its
