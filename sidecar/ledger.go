@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"time"
 
 	"scopeward/proxy"
 	"scopeward/sidecar/ledger"
@@ -18,6 +19,7 @@ func (s *Sidecar) openLedger(p *proxy.Params) error {
 	}
 	l, err := ledger.Open(ledger.Params{
 		Path: s.cfg.Ledger.Path, Log: s.log.Named("ledger"), Tombstones: s.cfg.Ledger.Tombstones,
+		Wait: time.Duration(s.cfg.Ledger.WaitMS) * time.Millisecond,
 	})
 	if err != nil {
 		return &StartError{`"ledger.path"`, err.Error(), ledgerRemedy(err), err}

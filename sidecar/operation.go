@@ -79,6 +79,7 @@ func (s *Sidecar) state() operator.State {
 		},
 		Scopes:      "nobody",
 		Published:   s.publication.isPublished(),
+		Config:      *s.reloads.Load(),
 		Attribution: s.attribution.view(),
 	}
 	if !r.Since.IsZero() {

@@ -3,10 +3,12 @@ package sidecar
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"go.uber.org/zap"
 
 	"scopeward/sidecar/config"
+	"scopeward/sidecar/operator/api"
 )
 
 // reloadable are the keys that a running sidecar can change. attribution.mode is
@@ -25,9 +27,13 @@ func (s *Sidecar) reload(load func() (config.Config, error)) {
 	c, err := load()
 	if err != nil {
 		s.log.Error("the configuration was not reloaded: the one in use stays", zap.Error(err))
+		seen := *s.reloads.Load()
+		seen.RefusedAtMS, seen.Fault = time.Now().UnixMilli(), err.Error()
+		s.reloads.Store(&seen)
 		return
 	}
 	applied, waiting := s.apply(c)
+	s.reloads.Store(&api.Config{ReloadedAtMS: time.Now().UnixMilli(), Waiting: append([]string{}, waiting...)})
 	s.log.Info("the configuration was reloaded", zap.Strings("changed", applied))
 	if len(waiting) > 0 {
 		s.log.Warn("a changed key needs a restart and stays as it was until then: "+strings.Join(waiting, ", "),

@@ -15,6 +15,7 @@ import (
 	"scopeward/proxy/routertest"
 	"scopeward/proxy/wire"
 	"scopeward/sidecar/config"
+	"scopeward/sidecar/operator/api"
 )
 
 const (
@@ -47,6 +48,28 @@ func TestAReloadThatFailsChangesNothingAndSaysWhy(t *testing.T) {
 	require.Equal(t, before, s.running)
 	require.Equal(t, "sw.jsonc:3:1: is not JSON", r.logs.FilterMessage(notReloaded).All()[0].ContextMap()["error"])
 	require.Zero(t, r.said(reloaded))
+	shown := s.state().Config
+	require.Equal(t, "sw.jsonc:3:1: is not JSON", shown.Fault)
+	require.NotZero(t, shown.RefusedAtMS)
+	require.Zero(t, shown.ReloadedAtMS)
+}
+
+// What waits for a restart is shown for as long as it waits, and a reload that is
+// refused leaves it so.
+func TestStatusShowsWhatWaitsForARestart(t *testing.T) {
+	r := newRig(t)
+	s := r.start()
+	require.Equal(t, api.Config{Waiting: []string{}}, s.state().Config)
+	next := r.cfg
+	next.Heal, next.Scopes = !r.cfg.Heal, config.ScopesPass
+	s.reload(loading(next))
+	require.Equal(t, []string{"scopes", "heal"}, s.state().Config.Waiting)
+	require.NotZero(t, s.state().Config.ReloadedAtMS)
+	s.reload(func() (config.Config, error) { return config.Config{}, errors.New("x") })
+	require.Equal(t, []string{"scopes", "heal"}, s.state().Config.Waiting)
+	s.reload(loading(r.cfg))
+	require.Empty(t, s.state().Config.Waiting)
+	require.Empty(t, s.state().Config.Fault)
 }
 
 // A stamp's owner_authorized goes by the owners of the start until there is
@@ -80,7 +103,7 @@ func TestEveryOtherKeyNeedsARestart(t *testing.T) {
 	require.Empty(t, applied)
 	require.Equal(t, []string{
 		"router.connection_file", "listen", "connection_file", "scope_authority_owners", "scopes", "heal",
-		"attribution.mode", "attribution.cgroup", "operator.socket", "metrics.listen", "ledger.path", "ledger.tombstones", "log.format",
+		"attribution.mode", "attribution.cgroup", "operator.socket", "metrics.listen", "ledger.path", "ledger.tombstones", "ledger.wait_ms", "log.format",
 	}, waiting)
 	require.Equal(t, r.cfg, s.running)
 }

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"scopeward/sidecar/launch"
 	"scopeward/sidecar/ledger"
 	"scopeward/sidecar/operator"
+	"scopeward/sidecar/operator/api"
 	"scopeward/sidecar/systemd"
 	"scopeward/table"
 )
@@ -46,6 +48,7 @@ type Sidecar struct {
 
 	reloading sync.Mutex
 	running   config.Config // what is in effect, guarded by reloading
+	reloads   atomic.Pointer[api.Config]
 
 	publication *publication
 	attribution *attribution
@@ -68,6 +71,7 @@ func New(p Params) *Sidecar {
 		cfg: p.Config, running: p.Config, log: p.Log.Named("sidecar"),
 		level: p.Level, manager: p.Manager, failed: make(chan error, 1),
 	}
+	s.reloads.Store(&api.Config{Waiting: []string{}})
 	if s.manager == nil {
 		s.manager = &systemd.Manager{}
 	}

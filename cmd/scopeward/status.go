@@ -33,6 +33,7 @@ func showStatus(s *sheet, st api.Status) {
 	s.row("sidecar", fmt.Sprintf("%s, pid %d, up %s", st.Version, st.PID, s.ago(st.StartedAtMS)))
 	s.row("listening", st.Listen)
 	s.row("published", fmt.Sprintf("%s, %s", yes(st.Published), name(st.ConnectionFile)))
+	s.row("configuration", configuration(s, st.Config))
 	s.row("router", router(s, st.Router))
 	s.row("scopes", scopesLine(st))
 	s.row("attribution", attribution(st.Attribution))
@@ -60,6 +61,20 @@ func showStatus(s *sheet, st api.Status) {
 		}
 		s.row(name(o.Owner), yes(o.Authorized), o.Scopes, o.Deadlines, o.Tombstones, authority, o.Generation, s.ago(o.LastSyncAtMS))
 	}
+}
+
+func configuration(s *sheet, c api.Config) string {
+	line := "as at the start"
+	if c.ReloadedAtMS != 0 {
+		line = "reloaded " + s.ago(c.ReloadedAtMS) + " ago"
+	}
+	if len(c.Waiting) > 0 {
+		line += "; CHANGED, and waits for a restart: " + strings.Join(c.Waiting, ", ")
+	}
+	if c.Fault != "" {
+		line += fmt.Sprintf("; REFUSED %s ago: %s", s.ago(c.RefusedAtMS), c.Fault)
+	}
+	return line
 }
 
 func router(s *sheet, r api.Router) string {

@@ -74,6 +74,7 @@ type Metrics struct {
 type Ledger struct {
 	Path       string `json:"path"`       // "" keeps none
 	Tombstones bool   `json:"tombstones"` // an ended epoch stays ended across a restart
+	WaitMS     int    `json:"wait_ms"`    // how long the answer to an accepted call waits for the disk at most, milliseconds
 }
 
 // Log is what is written to standard error.
@@ -114,6 +115,7 @@ func Default() Config {
 		Scopes:               ScopesAuto,
 		Heal:                 true,
 		Attribution:          Attribution{Mode: AttributionObserve, Match: MatchTree},
+		Ledger:               Ledger{WaitMS: 5},
 		Log:                  Log{Level: LevelInfo, Format: FormatAuto},
 	}
 }

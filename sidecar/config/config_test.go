@@ -83,7 +83,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 		"attribution": {"mode": "enforce", "match": "exact", "cgroup": "/sys/fs/cgroup"},
 		"operator": {"socket": "/run/o.sock"},
 		"metrics": {"listen": "127.0.0.1:9464"},
-		"ledger": {"path": "/var/lib/sw/ledger.db", "tombstones": true},
+		"ledger": {"path": "/var/lib/sw/ledger.db", "tombstones": true, "wait_ms": 50},
 		"log": {"level": "warn", "format": "json"}
 	}`), noEnv)
 	require.NoError(t, err)
@@ -92,7 +92,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 		ScopeAuthorityOwners: []string{}, Scopes: ScopesOwn, Heal: false,
 		Attribution: Attribution{AttributionEnforce, MatchExact, "/sys/fs/cgroup"},
 		Operator:    Operator{"/run/o.sock"}, Metrics: Metrics{"127.0.0.1:9464"},
-		Ledger: Ledger{"/var/lib/sw/ledger.db", true}, Log: Log{LevelWarn, FormatJSON},
+		Ledger: Ledger{"/var/lib/sw/ledger.db", true, 50}, Log: Log{LevelWarn, FormatJSON},
 	}, c)
 }
 

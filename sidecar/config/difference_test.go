@@ -20,7 +20,7 @@ func TestDifferencesNameEveryKeyThatDiffers(t *testing.T) {
 	all := Config{
 		Version: 2, Router: Router{"a"}, Listen: "b", ConnectionFile: "c", ScopeAuthorityOwners: []string{"d"},
 		Scopes: "e", Heal: true, Attribution: Attribution{"f", "g", "h"}, Operator: Operator{"i"},
-		Metrics: Metrics{"j"}, Ledger: Ledger{"k", true}, Log: Log{"l", "m"},
+		Metrics: Metrics{"j"}, Ledger: Ledger{"k", true, 1}, Log: Log{"l", "m"},
 	}
 	require.Equal(t, leaves, Differences(Config{}, all))
 

@@ -120,7 +120,14 @@ func (c *Config) checkMetrics() *Problem {
 	return loopback("metrics.listen", c.Metrics.Listen)
 }
 
+// maxLedgerWait is the most that ledger.wait_ms can be: what an owner that waits
+// for an answer hardly notices.
+const maxLedgerWait = 1000
+
 func (c *Config) checkLedger() *Problem {
+	if w := c.Ledger.WaitMS; w < 1 || w > maxLedgerWait {
+		return &Problem{"ledger.wait_ms", fmt.Sprintf("is %d: give milliseconds from 1 to %d", w, maxLedgerWait)}
+	}
 	if c.Ledger.Path == "" {
 		if c.Ledger.Tombstones {
 			return &Problem{"ledger.tombstones", `needs the ledger: set "ledger.path" too`}

@@ -45,7 +45,7 @@ func newCaller(b *testing.B, on bool) *caller {
 	c := &caller{}
 	cfg := table.Config{AuthorityOwners: []string{"core"}}
 	if on {
-		l, err := Open(Params{Path: newRigPath(b), Log: zap.NewNop()})
+		l, err := Open(Params{Path: newRigPath(b), Log: zap.NewNop(), Wait: 5 * time.Millisecond})
 		require.NoError(b, err)
 		b.Cleanup(func() { require.NoError(b, l.Close(context.Background())) })
 		c.ledger, cfg.Journal = l, l

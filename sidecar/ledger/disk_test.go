@@ -47,10 +47,13 @@ func (d *fakeDisk) set(err error, hang chan struct{}) {
 	d.err, d.hang = err, hang
 }
 
+// testWait is how long an answer waits for the disk in these tests.
+const testWait = 7 * time.Millisecond
+
 // onDisk is a rig over d, without a journal of its own to be opened again.
 func onDisk(t *testing.T, d *fakeDisk, log *zap.Logger) *rig {
 	r := &rig{t: t, path: newRigPath(t), now: began}
-	l, err := open(Params{Path: r.path, Log: log, Now: r.clock}, d.update)
+	l, err := open(Params{Path: r.path, Log: log, Now: r.clock, Wait: testWait}, d.update)
 	require.NoError(t, err)
 	r.Ledger = l
 	r.incarnate()
@@ -76,7 +79,7 @@ func TestAnAnswerNeverWaitsLongerThanTheBound(t *testing.T) {
 			start := time.Now()
 			r.note("core", record("a", uint64(i+1)))
 			r.Settle()
-			require.Equal(t, DefaultWait, time.Since(start))
+			require.Equal(t, testWait, time.Since(start))
 		}
 		require.Equal(t, uint64(3), r.Stats().Late)
 		close(d.hang)
@@ -96,7 +99,7 @@ func TestALargeChangeIsNotWaitedFor(t *testing.T) {
 		for _, c := range []struct {
 			ends int
 			wait time.Duration
-		}{{maxAwaited, DefaultWait}, {1, 0}} {
+		}{{maxAwaited, testWait}, {1, 0}} {
 			ends := make([]table.End, c.ends)
 			for i := range ends {
 				ends[i] = table.End{ID: scope("core", fmt.Sprint(c.ends), uint64(i)), Cause: table.CauseExpired}

@@ -11,16 +11,12 @@ import (
 	"scopeward/table"
 )
 
-// DefaultWait is [Params.Wait] when it is 0.
-const DefaultWait = 5 * time.Millisecond
-
 // Params is what a ledger is opened with.
 type Params struct {
 	Path string // made with mode 0600 when it is not there
 	Log  *zap.Logger
 	Now  func() int64 // Unix milliseconds, wall clock; nil is the machine's
-	// Wait bounds how long the answer to an accepted call waits for the disk. 0 is
-	// [DefaultWait].
+	// Wait bounds how long the answer to an accepted call waits for the disk.
 	Wait time.Duration
 	// Tombstones makes [Ledger.Remembered] answer.
 	Tombstones bool
@@ -57,9 +53,6 @@ func open(p Params, update func(*bbolt.DB, func(*bbolt.Tx) error) error) (*Ledge
 	}
 	if l.now == nil {
 		l.now = func() int64 { return time.Now().UnixMilli() }
-	}
-	if l.wait == 0 {
-		l.wait = DefaultWait
 	}
 	l.queue.init()
 	if err := view(db, func(tx *bbolt.Tx) (err error) {

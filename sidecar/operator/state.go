@@ -32,5 +32,6 @@ type State struct {
 	Router      api.Router
 	Scopes      string // sidecar, router or nobody
 	Published   bool
+	Config      api.Config
 	Attribution api.Attribution // without mismatches, which the journal counts
 }

@@ -19,7 +19,7 @@ func (s *Server) status(r *http.Request) (any, error) {
 		StartedAtMS: s.started.UnixMilli(),
 		Health:      s.p.Prober.Probe(r.Context()),
 		Listen:      s.p.Listen, ConnectionFile: s.p.ConnectionFile,
-		Published: state.Published, Scopes: state.Scopes,
+		Published: state.Published, Config: state.Config, Scopes: state.Scopes,
 		Router: state.Router, Attribution: state.Attribution,
 		Totals: s.totals(), Owners: []api.Owner{}, Decisions: s.p.Metrics.decisionCounts(),
 		LogDropped: s.p.Journal.dropped(), Subscribers: s.p.Journal.hub.readers.Load(),

@@ -20,7 +20,8 @@ type Status struct {
 	// ConnectionFile is where the sidecar publishes itself.
 	ConnectionFile string `json:"connection_file"`
 	// Published says that the file is in place: modules and clients find the sidecar.
-	Published bool `json:"published"`
+	Published bool   `json:"published"`
+	Config    Config `json:"config"`
 	// Scopes says who serves scope ops: sidecar, router or nobody.
 	Scopes string `json:"scopes"`
 	// Incarnation names the table's life, 32 hex digits; empty while there is no router.
@@ -60,6 +61,18 @@ type Step struct {
 	State string `json:"state"`
 	// Detail says why, in words for an operator.
 	Detail string `json:"detail,omitzero"`
+}
+
+// Config is what became of the configuration file since the start.
+type Config struct {
+	// ReloadedAtMS is when a reload was last taken, Unix milliseconds; absent before the first.
+	ReloadedAtMS int64 `json:"reloaded_at_ms,omitzero"`
+	// RefusedAtMS is when the last reload was refused, Unix milliseconds; absent when it was taken.
+	RefusedAtMS int64 `json:"refused_at_ms,omitzero"`
+	// Fault is why it was refused: what was in use stays.
+	Fault string `json:"fault,omitzero"`
+	// Waiting are the keys that were changed in the file and wait for a restart, as of the last reload that was taken.
+	Waiting []string `json:"waiting"`
 }
 
 // Router is the router behind the sidecar.
