@@ -28,9 +28,7 @@ func (s *span) lookBeside(q proxy.Question) {
 		s.beside[q.Conn] = generation
 	}
 	s.mu.Unlock()
-	if !s.t.open(q.Conn) {
-		s.closed(q.Conn) // it ended while the router was asked
-	}
+	s.forget(q.Conn)
 }
 
 // staysRegistered reports whether the module is registered and stays so.

@@ -37,6 +37,7 @@ type fakeRouter struct {
 	subs      []*fakeFeed
 	broken    bool           // the link is gone
 	dropped   uint64         // events up to here are no longer retained
+	stale     string         // what a cursor among them is refused with
 	elsewhere map[string]int // modules registered straight at the router: how often it is asked until they go
 	snaps     int
 }
@@ -113,7 +114,7 @@ func (r *fakeRouter) subscribe(since router.Cursor) (Feed, error) {
 	case r.broken:
 		return nil, router.ErrClosed
 	case since.Seq < r.dropped:
-		f.ends <- &router.RefusedError{Code: router.CodeCursorTooOld}
+		f.ends <- &router.RefusedError{Code: r.stale}
 		return f, nil
 	}
 	for _, e := range r.events {

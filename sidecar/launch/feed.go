@@ -27,15 +27,45 @@ func (s *span) follow(cursor router.Cursor) {
 			s.t.p.Log.Debug("the spawn feed ended", zap.String("code", code), zap.Error(err))
 		}
 		if code == router.CodeCursorTooOld || code == router.CodeCursorMismatch {
-			if snap, err := s.link().SpawnSnapshot(s.ctx); err == nil {
-				s.merge(snap)
-				cursor = snap.Cursor
+			if at, ok := s.mend(); ok {
+				cursor = at
 			}
 		}
 		if !s.pause(feedPause) {
 			return
 		}
 	}
+}
+
+// mend begins anew with a snapshot where events were lost: a module's newest
+// launch that it does not show has exited.
+func (s *span) mend() (router.Cursor, bool) {
+	before := s.currents()
+	snap, err := s.link().SpawnSnapshot(s.ctx)
+	if err != nil {
+		return router.Cursor{}, false
+	}
+	s.merge(snap)
+	for _, l := range snap.Live {
+		delete(before, l.ModuleID)
+	}
+	for id, l := range before {
+		s.exited(id, l.generation, l.pid)
+	}
+	return snap.Cursor, true
+}
+
+// currents is every module's current launch.
+func (s *span) currents() map[string]*process {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := map[string]*process{}
+	for id, m := range s.modules {
+		if l := m.currentLocked(); l != nil {
+			all[id] = l
+		}
+	}
+	return all
 }
 
 func (s *span) drain(cursor *router.Cursor) error {

@@ -2,6 +2,10 @@ package launch
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
 
 	"scopeward/proxy"
 	"scopeward/proxy/wire"
@@ -85,7 +89,7 @@ func (s *span) judge(q proxy.Question, p Process) string {
 		}
 	}
 	if !ok && !s.mayBeCandidate(q.ModuleID, p) {
-		return fmt.Sprintf("pid %d is no process of its launch", p.PID)
+		return fmt.Sprintf("pid %d is no process of its launch%s", p.PID, s.pidsOf(q.ModuleID))
 	}
 	if ok && s.pinnedTo(q.ModuleID, q.Nonce, root) {
 		return ""
@@ -110,11 +114,31 @@ func (s *span) judge(q proxy.Question, p Process) string {
 	return ""
 }
 
-// probe asks the router about a nonce until it tells something.
+// pidsOf names the module's living launches for a reason, "" when there is none.
+func (s *span) pidsOf(moduleID string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := s.modules[moduleID]
+	if m == nil || len(m.live) == 0 {
+		return ""
+	}
+	var pids []string
+	for _, generation := range slices.Sorted(maps.Keys(m.live)) {
+		pids = append(pids, strconv.FormatUint(uint64(m.live[generation].pid), 10))
+	}
+	return ", which is pid " + strings.Join(pids, " or ")
+}
+
+// probe asks the router about a nonce until it tells something. A nonce that was
+// no launch's once never is: its connection is told so without asking.
 func (s *span) probe(q proxy.Question) router.Verdict {
 	s.mu.Lock()
 	m := s.moduleLocked(q.ModuleID)
+	print, told := s.foreign[q.Conn]
 	s.mu.Unlock()
+	if told && print == fingerprintOf(q.Nonce) {
+		return router.Foreign
+	}
 	for try := range permitTries {
 		if try > 0 && !s.pause(standingPause) {
 			break
@@ -124,6 +148,12 @@ func (s *span) probe(q proxy.Question) router.Verdict {
 		}
 		v := s.attest(q.ModuleID, q.Nonce)
 		s.giveTurn(m)
+		if v == router.Foreign {
+			s.mu.Lock()
+			s.foreign[q.Conn] = fingerprintOf(q.Nonce)
+			s.mu.Unlock()
+			s.forget(q.Conn)
+		}
 		if v != router.Unknown {
 			return v
 		}

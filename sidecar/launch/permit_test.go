@@ -50,7 +50,10 @@ func TestEnforce_AHelloOfAnyOtherProcessIsReservedModule(t *testing.T) {
 			guarded(t, config.AttributionEnforce, func(h *theft) {
 				a := h.hello(6, "m", nonce)
 				require.Equal(h.t, wire.CodeReservedModule, a.Code)
-				require.Contains(h.t, a.Message, "666", "the PID is named")
+				require.Contains(h.t, a.Message, "pid 666", "the PID is named")
+				if nonce != "" {
+					require.Contains(h.t, a.Message, "pid 100", "and the launch's")
+				}
 				if nonce != "" {
 					require.NotContains(h.t, a.Message, nonce, "the nonce is not")
 				}
@@ -66,6 +69,20 @@ func TestEnforce_TheRightProcessNeedsTheRightNonceForAHello(t *testing.T) {
 	guarded(t, config.AttributionEnforce, func(h *theft) {
 		require.Equal(h.t, wire.CodeReservedModule, h.hello(1, "m", "").Code)
 		require.Equal(h.t, wire.CodeReservedModule, h.hello(1, "m", "wrong").Code)
+	})
+}
+
+// Each wrong nonce costs the router a line in its log.
+func TestEnforce_AWrongNonceIsAskedOnceForAConnection(t *testing.T) {
+	guarded(t, config.AttributionEnforce, func(h *theft) {
+		for range 5 {
+			require.Equal(h.t, wire.CodeBadConsumerIdentity, h.identity(1, "m", "wrong").Code)
+			require.Equal(h.t, wire.CodeReservedModule, h.hello(1, "m", "wrong").Code)
+		}
+		require.Equal(h.t, 1, h.router.probes)
+		require.Zero(h.t, h.identity(1, "m", "right"))
+		h.Closed(1)
+		require.Empty(h.t, h.current().foreign, "it goes with its connection")
 	})
 }
 

@@ -27,7 +27,8 @@ type span struct {
 	ended   bool
 	modules map[string]*module
 	regs    map[proxy.ConnID]*registration
-	beside  map[proxy.ConnID]uint64 // Hellos not accepted yet: see registration
+	beside  map[proxy.ConnID]uint64      // Hellos not accepted yet: see registration
+	foreign map[proxy.ConnID]fingerprint // the last nonce of a connection that is no launch's
 	minted  table.Launch
 }
 
@@ -39,6 +40,7 @@ func newSpan(t *Table, l Link, cut func(proxy.ConnID, string)) *span {
 		modules: map[string]*module{},
 		regs:    map[proxy.ConnID]*registration{},
 		beside:  map[proxy.ConnID]uint64{},
+		foreign: map[proxy.ConnID]fingerprint{},
 	}
 	s.wire.Store(&l)
 	return s
@@ -143,6 +145,15 @@ func (s *span) closed(id proxy.ConnID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.beside, id)
+	delete(s.foreign, id)
+}
+
+// forget is closed for a connection that may have ended while the router was
+// asked.
+func (s *span) forget(id proxy.ConnID) {
+	if !s.t.open(id) {
+		s.closed(id)
+	}
 }
 
 // answer dispatches a question. What is known already is answered on the spot.

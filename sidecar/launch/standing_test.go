@@ -336,23 +336,39 @@ func TestFeedIsTakenUpAtItsLastEvent(t *testing.T) {
 }
 
 func TestFeedWhoseEventsAreGoneBeginsWithASnapshot(t *testing.T) {
-	bubble(t, config.AttributionOff, func(r *rig) {
-		synctest.Wait()
-		r.router.cutFeeds(errFeed)
-		r.router.spawn("m", 5, 500)
-		r.router.set(func() { r.router.dropped, r.router.events = r.router.seq, nil })
-		<-time.After(time.Second)
-		s := r.current()
-		s.mu.Lock()
-		newest := s.modules["m"].newest
-		s.mu.Unlock()
-		require.EqualValues(r.t, 5, newest)
-		r.router.exit("m", 5, 500)
-		synctest.Wait()
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		require.Empty(r.t, s.modules["m"].live, "and goes on with the events after it")
-	})
+	for _, code := range []string{router.CodeCursorTooOld, router.CodeCursorMismatch} {
+		t.Run(code, func(t *testing.T) {
+			bubble(t, config.AttributionOff, func(r *rig) {
+				r.router.spawn("gone", 1, 100)
+				r.router.spawn("stays", 1, 101)
+				r.router.knows("gone", "g")
+				r.router.knows("stays", "s")
+				r.Registered(1, "gone", "g")
+				r.Registered(2, "stays", "s")
+				require.True(r.t, r.standing(1).Current)
+				require.True(r.t, r.standing(2).Current)
+				synctest.Wait()
+				r.router.cutFeeds(errFeed)
+				r.router.exit("gone", 1, 100)
+				r.router.spawn("m", 5, 500)
+				r.router.set(func() { r.router.dropped, r.router.events, r.router.stale = r.router.seq, nil, code })
+				<-time.After(time.Second)
+				require.Equal(r.t, []proxy.ConnID{1}, r.cutConns(), "an exit among the lost events")
+				require.False(r.t, r.standing(1).Current)
+				require.True(r.t, r.standing(2).Current)
+				s := r.current()
+				s.mu.Lock()
+				newest := s.modules["m"].newest
+				s.mu.Unlock()
+				require.EqualValues(r.t, 5, newest)
+				r.router.exit("m", 5, 500)
+				synctest.Wait()
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				require.Empty(r.t, s.modules["m"].live, "and goes on with the events after it")
+			})
+		})
+	}
 }
 
 func TestALinkThatBrokeIsReplacedAndNothingIsForgotten(t *testing.T) {
