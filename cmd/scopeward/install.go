@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -23,11 +24,18 @@ func newInstall() *cobra.Command {
 		Long: `Install shows its plan and follows it. Doing it twice changes nothing more. Of the
 router's files it touches none, but for the configuration that --router-config
 names: there the commands of the modules that --wrap names begin with
-"scopeward exec", and a backup stays beside it until uninstall restores it.`,
+"scopeward exec", and a backup stays beside it until uninstall restores it.
+
+A router that is a system service has scopeward.service beside it. A router that
+USER runs has scopeward@USER.service, with --instance USER: its configuration is
+/etc/scopeward/USER.jsonc, and each user has one.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := absoluteRoot(in.Root); err != nil {
 				return err
+			}
+			if f := c.Flags(); in.Instance != "" && (f.Changed("user") || f.Changed("router-unit")) {
+				return usageError{errors.New("--instance is for a router that is no system service: leave --user and --router-unit out")}
 			}
 			self, err := os.Executable()
 			if err != nil {
@@ -37,6 +45,9 @@ names: there the commands of the modules that --wrap names begin with
 				return err
 			}
 			plan, err := install.New(in)
+			if wrong := (*install.ParamsError)(nil); errors.As(err, &wrong) {
+				return usageError{err}
+			}
 			if err != nil {
 				return err
 			}
@@ -47,6 +58,7 @@ names: there the commands of the modules that --wrap names begin with
 	rootFlag(c, &in.Root, &dryRun)
 	f.StringVar(&in.User, "user", "subc", "the `USER` that the router runs as")
 	f.StringVar(&in.RouterUnit, "router-unit", "subc.service", "the router's `UNIT`")
+	f.StringVar(&in.Instance, "instance", "", "the `USER` whose own router it is; for a system service leave it out")
 	f.StringVar(&in.RouterConfig, "router-config", "", "the router's configuration `FILE`, as it is called inside the root")
 	f.StringSliceVar(&in.Wrap, "wrap", nil, "`MODULE`s of the router's configuration to put behind scopeward, separated by commas")
 	return c

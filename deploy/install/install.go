@@ -2,8 +2,6 @@ package install
 
 import (
 	"bytes"
-	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -32,6 +30,11 @@ type Params struct {
 	Program    string // the program to copy, on this host
 	User       string // the router's user
 	RouterUnit string // the router's unit, such as subc.service
+
+	// Instance is the user whose session the router runs in, for
+	// scopeward@Instance.service. "" is a router of the system's: with an instance
+	// User and RouterUnit are not looked at.
+	Instance string
 
 	// RouterConfig is the router's JSONC inside the root, and Wrap names the modules
 	// whose commands are wrapped there. With none it is not read.
@@ -66,7 +69,11 @@ func New(in Params) (*Plan, error) {
 		program = packagedProgram
 		p.add(Keep, packagedUnit, "the package's", nil)
 	}
-	files, err := in.files(program)
+	initial, err := p.config(in)
+	if err != nil {
+		return nil, err
+	}
+	files, err := in.files(program, initial)
 	if err != nil {
 		return nil, err
 	}
@@ -78,20 +85,33 @@ func New(in Params) (*Plan, error) {
 		}
 	}
 	if len(in.Wrap) > 0 {
-		if err := p.wrap(&next, in, program); err != nil {
+		if err := p.wrap(&next, in, program, initial); err != nil {
 			return nil, err
 		}
 	}
 	if p.Changes() {
 		p.first(&next)
-		p.Next = []string{
-			"systemctl daemon-reload",
-			"systemctl enable --now scopeward.socket",
-			"systemctl restart " + in.RouterUnit + "   # starts scopeward behind it",
-			"scopeward wait --timeout 30s",
-		}
+		p.Next = in.next()
 	}
 	return p, nil
+}
+
+// next are the commands that remain.
+func (in Params) next() []string {
+	if in.Instance != "" {
+		return []string{
+			"systemctl daemon-reload",
+			"systemctl enable --now scopeward@" + in.Instance + ".service",
+			"scopeward wait --config " + in.configPath() + " --timeout 30s",
+			"restart the router of " + in.Instance + ", if its modules were wrapped",
+		}
+	}
+	return []string{
+		"systemctl daemon-reload",
+		"systemctl enable --now scopeward.socket",
+		"systemctl restart " + in.RouterUnit + "   # starts scopeward behind it",
+		"scopeward wait --timeout 30s",
+	}
 }
 
 func (in Params) check() error {
@@ -101,29 +121,43 @@ func (in Params) check() error {
 		})
 	}
 	switch {
+	case in.Instance != "" && (!unitName(in.Instance) || in.Instance == "scopeward"):
+		return paramsError("--instance %q can't be one: name the user whose session the router runs in", in.Instance)
+	case in.Instance != "":
+		return in.checkWrap()
 	case !unitName(in.User):
-		return fmt.Errorf("--user %q is no user's name: name the router's user", in.User)
+		return paramsError("--user %q is no user's name: name the router's user", in.User)
 	case !unitName(in.RouterUnit) || !strings.HasSuffix(in.RouterUnit, ".service"):
-		return fmt.Errorf("--router-unit %q is no service: name the router's unit, such as subc.service", in.RouterUnit)
-	case len(in.Wrap) > 0 && !filepath.IsAbs(in.RouterConfig):
-		return errors.New("--wrap needs --router-config: the absolute path of the router's configuration")
+		return paramsError("--router-unit %q is no service: name the router's unit, such as subc.service", in.RouterUnit)
+	}
+	return in.checkWrap()
+}
+
+func (in Params) checkWrap() error {
+	if len(in.Wrap) > 0 && !filepath.IsAbs(in.RouterConfig) {
+		return paramsError("--wrap needs --router-config: the absolute path of the router's configuration")
 	}
 	return nil
 }
 
 // files are those of an installation whose program is at program.
-func (in Params) files(program string) ([]wanted, error) {
+func (in Params) files(program string, initial []byte) ([]wanted, error) {
 	unit := func(name string) []byte {
 		text := string(deploy.File(name))
 		text = strings.ReplaceAll(text, packagedProgram, program)
+		if in.Instance != "" {
+			return []byte(text)
+		}
 		text = strings.ReplaceAll(text, "subc.service", in.RouterUnit)
 		return []byte(strings.ReplaceAll(text, "User=subc", "User="+in.User))
 	}
-	dropIn := unitFolder + "/" + strings.Replace(deploy.RouterDropIn, "subc.service", in.RouterUnit, 1)
-	files := []wanted{
-		{ConfigPath, deploy.File(deploy.SampleConfig), 0o644, true},
-		{unitFolder + "/" + deploy.SettingsDropIn, unit(deploy.SettingsDropIn), 0o644, true},
-		{dropIn, unit(deploy.RouterDropIn), 0o644, false},
+	files := []wanted{{in.configPath(), initial, 0o644, true}}
+	if in.Instance == "" {
+		dropIn := unitFolder + "/" + strings.Replace(deploy.RouterDropIn, "subc.service", in.RouterUnit, 1)
+		files = append(files,
+			wanted{unitFolder + "/" + deploy.SettingsDropIn, unit(deploy.SettingsDropIn), 0o644, true},
+			wanted{dropIn, unit(deploy.RouterDropIn), 0o644, false},
+		)
 	}
 	if program == packagedProgram {
 		return files, nil
@@ -132,10 +166,14 @@ func (in Params) files(program string) ([]wanted, error) {
 	if err != nil {
 		return nil, &FileError{in.Program, cause(err)}
 	}
+	if in.Instance == "" {
+		files = append(files,
+			wanted{unitFolder + "/" + deploy.Service, unit(deploy.Service), 0o644, false},
+			wanted{unitFolder + "/" + deploy.Socket, unit(deploy.Socket), 0o644, false},
+		)
+	}
 	return append(files,
-		wanted{unitFolder + "/" + deploy.Service, unit(deploy.Service), 0o644, false},
 		wanted{unitFolder + "/" + deploy.UserService, unit(deploy.UserService), 0o644, false},
-		wanted{unitFolder + "/" + deploy.Socket, unit(deploy.Socket), 0o644, false},
 		wanted{program, text, 0o755, false},
 	), nil
 }
@@ -195,17 +233,17 @@ func (p *Plan) first(r *record) {
 	p.Steps = append([]Step{{Create, recordPath, "what is installed, for uninstall", begin}}, p.Steps...)
 }
 
-// connectionFile is what the root's configuration publishes: what a wrapped
-// command is to read.
-func (p *Plan) connectionFile() (string, error) {
-	text, err := p.read(ConfigPath)
+// connectionFile is what the root's configuration publishes, or will: what a
+// wrapped command is to read.
+func (p *Plan) connectionFile(path string, initial []byte) (string, error) {
+	text, err := p.read(path)
 	if err != nil {
 		return "", err
 	}
 	if text == nil {
-		text = deploy.File(deploy.SampleConfig)
+		text = initial
 	}
-	c, err := config.Parse(p.at(ConfigPath), text, func(string) string { return "" })
+	c, err := config.Parse(p.at(path), text, func(string) string { return "" })
 	if err != nil {
 		return "", err
 	}

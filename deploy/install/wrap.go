@@ -17,7 +17,7 @@ import (
 const backupSuffix = ".before-scopeward"
 
 // wrap plans the edit of the router's configuration.
-func (p *Plan) wrap(r *record, in Params, program string) error {
+func (p *Plan) wrap(r *record, in Params, program string, initial []byte) error {
 	path := in.RouterConfig
 	text, err := p.read(path)
 	if err != nil {
@@ -26,7 +26,7 @@ func (p *Plan) wrap(r *record, in Params, program string) error {
 	if text == nil {
 		return &FileError{path, errors.New("is not there: name the router's configuration with --router-config")}
 	}
-	front, err := p.connectionFile()
+	front, err := p.connectionFile(in.configPath(), initial)
 	if err != nil {
 		return err
 	}
