@@ -71,13 +71,13 @@ func (r *reader) attributes() (a Attributes, err error) {
 	_, err = r.object(attributeMembers, false, func(i int) (err error) {
 		switch i {
 		case 0:
-			a.AgentID, err = optional(r, r.string)
+			a.AgentID, err = r.optionalString()
 		case 1:
 			a.Delegates, err = r.bool()
 		case 2:
-			a.FlowID, err = optional(r, r.string)
+			a.FlowID, err = r.optionalString()
 		case 3:
-			a.RunID, err = optional(r, r.string)
+			a.RunID, err = r.optionalString()
 		}
 		return err
 	})

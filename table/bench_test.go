@@ -28,7 +28,7 @@ func ownerIDs(n int) []string {
 	return append([]string{"core"}, repeat(n-1, func(i int) string { return fmt.Sprintf("core-%d", i) })...)
 }
 
-func mustDecodeSync(b *testing.B, body []byte) *SyncCall {
+func mustDecodeSync(b testing.TB, body []byte) *SyncCall {
 	call, refused := DecodeSync(body)
 	if refused != nil {
 		b.Fatal(refused.Message)

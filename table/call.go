@@ -1,9 +1,6 @@
 package table
 
-import (
-	"crypto/sha256"
-	"fmt"
-)
+import "fmt"
 
 // MaxEntries is how long either list of a call may be, whatever is live.
 const MaxEntries = 10_000
@@ -25,9 +22,10 @@ type call struct {
 	index      refs           // of entries
 	results    []RecordResult // in request order, outcomes still open
 
-	full       bool                          // the entries are the owner's whole set
-	recall     *recall                       // where the set is kept once it is accepted, nil for nowhere
-	met        map[[sha256.Size]byte]decoded // its records by their bytes
+	full       bool    // the entries are the owner's whole set
+	recall     *recall // where the set is kept once it is accepted, nil for nowhere
+	resent     bool    // the set is the one that is kept
+	indexed    bool    // index is that of the set that is kept
 	ends       []end
 	endIndex   refs
 	endResults []EndResult
@@ -41,6 +39,8 @@ type call struct {
 // of it.
 type entry struct {
 	record         *Record
+	raw            string // as it came, "" where nobody will ask
+	recalled       bool   // an accepted call of the owner's held it
 	onlyIfIdle     bool
 	targetsInvalid bool // a carrier's list of targets is out of bounds
 	contradiction  Code // of its attributes, whoever the owner is
@@ -66,17 +66,21 @@ type end struct {
 // record by record its ref, repeats, tokens and bytes, then the ends.
 func (c *call) seal() {
 	c.results = make([]RecordResult, len(c.entries))
-	c.index = newRefs(len(c.entries))
+	if !c.indexed {
+		c.index = newRefs(len(c.entries))
+	}
 	if len(c.entries) > MaxEntries {
 		c.refuse(CodeLiveLimitExceeded, "the call lists %d records, the limit is %d", len(c.entries), MaxEntries)
 	}
 	for i := range c.entries {
 		rec := c.entries[i].record
 		c.results[i].Ref, c.results[i].Epoch = rec.Ref, rec.Epoch
-		if !c.index.add(rec.Ref) {
+		if !c.indexed && !c.index.add(rec.Ref) {
 			c.refuse(CodeInvalidControlBody, "ref %s is in the call twice", QuoteName(rec.Ref))
 		}
-		c.checkRecord(rec)
+		if !c.entries[i].recalled {
+			c.checkRecord(rec)
+		}
 	}
 	if len(c.ends) > MaxEntries {
 		c.refuse(CodeLiveLimitExceeded, "the call lists %d ends, the limit is %d", len(c.ends), MaxEntries)

@@ -68,14 +68,15 @@ func (r *reader) carrier() (c Carrier, inBounds bool, err error) {
 		if r.null() {
 			return nil
 		}
-		var targets []ModuleID
+		r.moduleList = r.moduleList[:0]
 		err = r.array(func() error {
-			id, err := r.name()
-			targets = append(targets, ModuleID(id))
+			id, err := r.string()
+			r.moduleList = append(r.moduleList, ModuleID(id))
 			return err
 		})
-		inBounds = len(targets) >= 1 && len(targets) <= MaxCarrierTargets
-		c.Targeted, c.Targets = true, readSet(r, targets)
+		n := len(r.moduleList)
+		inBounds = n >= 1 && n <= MaxCarrierTargets
+		c.Targeted, c.Targets = true, readSet(r, r.moduleSet.copy(r.moduleList, r.left))
 		return err
 	})
 	if err != nil {

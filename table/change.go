@@ -27,9 +27,7 @@ func (t *Table) change(c Claim, call *call, now int64) (*Applied, *Refusal) {
 	a := s.commitLocked(c, b)
 	t.mu.Unlock()
 	b.wake()
-	if call.recall != nil {
-		call.recall.keep(call.met)
-	}
+	call.recall.keep(call)
 	call.explain(a)
 	return a, nil
 }

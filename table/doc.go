@@ -3,7 +3,7 @@
 // route index with its drains, describe, and the change feed. It is sections 2,
 // 3, 5, 5a, 6 and 11 of the contract, and the table's half of section 4.
 //
-// The package is pure. It opens no socket and no file, starts no goroutine,
+// The package is pure. It opens no socket and no file, leaves no goroutine behind,
 // logs nothing and has no clock: now arrives as Unix milliseconds. What happens
 // on a wire because of a change is returned as a value, and the caller does it.
 //

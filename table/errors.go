@@ -1,6 +1,13 @@
 package table
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
+
+// errSyntax says that a text is not JSON. It is told without its place, which
+// would need the text to be understood.
+var errSyntax = errors.New("not valid JSON")
 
 // FieldError says that a body is malformed, and where. Its text is fit for a
 // peer: it names members and never holds a value.
@@ -29,7 +36,6 @@ func within(name string, err error) error {
 	}
 	f, ok := err.(*FieldError)
 	if !ok {
-		// The decoder's own text may quote the body.
 		return &FieldError{What: "is not valid JSON"}
 	}
 	switch {

@@ -66,8 +66,11 @@ func (p Principal) MarshalJSONTo(enc *jsontext.Encoder) error {
 // is refused by name, since it may be one that narrows a grant. Its errors are
 // [FieldError] and hold no value.
 func (p *Principal) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
-	q, err := (&reader{dec: dec}).principal()
-	*p = q
+	raw, err := dec.ReadValue()
+	if err != nil {
+		return err
+	}
+	*p, err = newReader(string(raw)).principal()
 	return err
 }
 
@@ -91,7 +94,7 @@ var principalMembers = members{"kind", "module_id"}
 func (r *reader) principal() (p Principal, err error) {
 	s, err := r.object(principalMembers, false, func(i int) (err error) {
 		if i == 1 {
-			p.ModuleID, err = r.name()
+			p.ModuleID, err = r.string()
 			return err
 		}
 		kind, err := r.choice(principalKinds[:], "is no principal kind")

@@ -1,8 +1,6 @@
 package table
 
 import (
-	"bytes"
-	"io"
 	"strconv"
 	"strings"
 
@@ -12,36 +10,32 @@ import (
 // reader decodes bodies strictly. It takes objects for objects only, where the
 // router's own decoder also takes arrays, and refuses a repeated member by name.
 type reader struct {
-	dec *jsontext.Decoder
-	// names keeps one copy of each module id of a long body, nil for a short one.
-	names map[string]string
+	scanner
+	// left is how many records are still to be read, the present one included:
+	// what they hold is made for all of them at once.
+	left int
+	// view says that text is the caller's: no string of it may be kept.
+	view bool
 	// asWritten keeps sets in the order in which they come.
 	asWritten bool
+
+	records      slab[Record]
+	strings      slab[string]
+	carrierSet   slab[Carrier]
+	moduleSet    slab[ModuleID]
+	principalSet slab[Principal]
+	// What is being listed, before its length is known.
+	carrierList   []Carrier
+	moduleList    []ModuleID
+	principalList []Principal
 }
 
-func newReader(body []byte) *reader {
-	// Repeats are refused by members, by name. The decoder need not remember
-	// the names of every object.
-	r := &reader{dec: new(jsontext.Decoder)}
-	r.reset(body)
-	if len(body) > longBody {
-		r.names = map[string]string{}
-	}
-	return r
-}
-
-// reset makes r read body.
-func (r *reader) reset(body []byte) {
-	r.dec.Reset(bytes.NewBuffer(body), jsontext.AllowDuplicateNames(true))
-}
-
-// longBody is from how many bytes on a body repeats its names enough to keep
-// them.
-const longBody = 4 << 10
+// newReader reads text, whose strings may be kept.
+func newReader(text string) *reader { return &reader{scanner: scanner{text: text}, left: 1} }
 
 // finish says whether nothing follows the value.
 func (r *reader) finish() error {
-	if _, err := r.dec.ReadToken(); err != io.EOF {
+	if r.space(); r.at < len(r.text) {
 		return &FieldError{What: "is not one JSON value"}
 	}
 	return nil
@@ -50,17 +44,24 @@ func (r *reader) finish() error {
 // members is the closed set of an object's member names.
 type members []string
 
-func (m members) index(raw jsontext.Value) int {
+// index finds the member that a name with its quotes stands for, -1 for none.
+func (m members) index(raw string, escaped bool) int {
 	name := raw[1 : len(raw)-1]
-	if bytes.IndexByte(name, '\\') >= 0 {
-		name, _ = jsontext.AppendUnquote(nil, raw)
+	if escaped {
+		name = unquoted(raw)
 	}
 	for i := range m {
-		if m[i] == string(name) {
+		if m[i] == name {
 			return i
 		}
 	}
 	return -1
+}
+
+// unquoted is a valid string with escapes, decoded.
+func unquoted(raw string) string {
+	b, _ := jsontext.AppendUnquote(nil, raw)
+	return string(b)
 }
 
 // seen is the set of members that an object held, by index.
@@ -81,115 +82,100 @@ func (m members) require(s seen, wanted ...int) error {
 // object reads an object and visits each member of m. Others are refused by
 // name, or skipped when open.
 func (r *reader) object(m members, open bool, visit func(i int) error) (seen, error) {
-	if r.dec.PeekKind() != '{' {
-		return 0, r.mismatch("is not an object")
-	}
-	if _, err := r.dec.ReadToken(); err != nil {
-		return 0, err
-	}
 	var s seen
-	for r.dec.PeekKind() != '}' {
-		raw, err := r.dec.ReadValue()
+	if r.peek() != '{' {
+		return s, r.mismatch("is not an object")
+	}
+	r.at++
+	for first := true; ; first = false {
+		more, err := r.more('}', first)
+		if !more {
+			return s, err
+		}
+		raw, escaped, err := r.str()
 		if err != nil {
 			return s, err
 		}
-		i := m.index(raw)
+		i := m.index(raw, escaped)
+		if i < 0 && !open {
+			return s, unknownMember(unquoted(raw))
+		}
+		if i >= 0 && s.has(i) {
+			return s, &FieldError{Field: m[i], What: "is given twice"}
+		}
+		if err := r.colon(); err != nil {
+			return s, err
+		}
 		if i < 0 {
-			if !open {
-				name, _ := jsontext.AppendUnquote(nil, raw)
-				return s, unknownMember(string(name))
-			}
-			if err := r.dec.SkipValue(); err != nil {
+			if err := r.skip(); err != nil {
 				return s, err
 			}
 			continue
-		}
-		if s.has(i) {
-			return s, &FieldError{Field: m[i], What: "is given twice"}
 		}
 		s |= 1 << i
 		if err := visit(i); err != nil {
 			return s, within(m[i], err)
 		}
 	}
-	_, err := r.dec.ReadToken()
-	return s, err
 }
 
 // array reads an array and visits each element.
 func (r *reader) array(visit func() error) error {
-	if r.dec.PeekKind() != '[' {
+	if r.peek() != '[' {
 		return r.mismatch("is not a list")
 	}
-	if _, err := r.dec.ReadToken(); err != nil {
-		return err
-	}
-	for n := 0; r.dec.PeekKind() != ']'; n++ {
+	r.at++
+	for n := 0; ; n++ {
+		more, err := r.more(']', n == 0)
+		if !more {
+			return err
+		}
 		if err := visit(); err != nil {
 			return within("["+strconv.Itoa(n)+"]", err)
 		}
 	}
-	_, err := r.dec.ReadToken()
-	return err
 }
 
 // mismatch reports a value of the wrong type, or the syntax error that hides it.
 func (r *reader) mismatch(what string) error {
-	if err := r.dec.SkipValue(); err != nil {
+	if err := r.skip(); err != nil {
 		return err
 	}
 	return &FieldError{What: what}
 }
 
-func (r *reader) scalar(kinds string, what string) (jsontext.Value, error) {
-	if strings.IndexByte(kinds, byte(r.dec.PeekKind())) < 0 {
-		return nil, r.mismatch(what)
+// peeked reads a string into memory that is the text's.
+func (r *reader) peeked() (string, error) {
+	if r.peek() != '"' {
+		return "", r.mismatch("is not a string")
 	}
-	return r.dec.ReadValue()
+	raw, escaped, err := r.str()
+	switch {
+	case err != nil:
+		return "", err
+	case escaped:
+		return unquoted(raw), nil
+	}
+	return raw[1 : len(raw)-1], nil
 }
 
 func (r *reader) string() (string, error) {
-	s, err := r.bytes()
-	return string(s), err
-}
-
-// name reads a string that the body is likely to hold again.
-func (r *reader) name() (string, error) {
-	inner, err := r.bytes()
-	if err != nil {
-		return "", err
+	s, err := r.peeked()
+	if r.view {
+		s = strings.Clone(s)
 	}
-	if s, ok := r.names[string(inner)]; ok {
-		return s, nil
-	}
-	s := string(inner)
-	if r.names != nil {
-		r.names[s] = s
-	}
-	return s, nil
-}
-
-// bytes reads a string into memory that is good until the next read.
-func (r *reader) bytes() ([]byte, error) {
-	raw, err := r.scalar(`"`, "is not a string")
-	if err != nil {
-		return nil, err
-	}
-	if inner := raw[1 : len(raw)-1]; bytes.IndexByte(inner, '\\') < 0 {
-		return inner, nil
-	}
-	return jsontext.AppendUnquote(nil, raw)
+	return s, err
 }
 
 // choice reads a string that is one of wire, whose index it answers. The empty
 // names in wire are no choices.
 func (r *reader) choice(wire []string, what string) (int, error) {
-	s, err := r.bytes()
+	s, err := r.peeked()
 	if err != nil {
 		return 0, err
 	}
 	for i, name := range wire {
-		if name != "" && name == string(s) {
+		if name != "" && name == s {
 			return i, nil
 		}
 	}
@@ -198,11 +184,14 @@ func (r *reader) choice(wire []string, what string) (int, error) {
 
 // uint reads an unsigned 64-bit integer, exact over its whole range.
 func (r *reader) uint() (uint64, error) {
-	raw, err := r.scalar("0", "is not a number")
+	if r.peek() != '0' {
+		return 0, r.mismatch("is not a number")
+	}
+	raw, err := r.number()
 	if err != nil {
 		return 0, err
 	}
-	n, err := strconv.ParseUint(string(raw), 10, 64)
+	n, err := strconv.ParseUint(raw, 10, 64)
 	if err != nil {
 		return 0, &FieldError{What: "is not an unsigned 64-bit integer"}
 	}
@@ -210,16 +199,19 @@ func (r *reader) uint() (uint64, error) {
 }
 
 func (r *reader) bool() (bool, error) {
-	raw, err := r.scalar("tf", "is not true or false")
-	return err == nil && raw[0] == 't', err
+	if k := r.peek(); k != 't' && k != 'f' {
+		return false, r.mismatch("is not true or false")
+	}
+	raw, err := r.word()
+	return err == nil && raw == "true", err
 }
 
 // null reads a null, if that is what comes.
 func (r *reader) null() bool {
-	if r.dec.PeekKind() != 'n' {
+	if r.peek() != 'n' {
 		return false
 	}
-	_, err := r.dec.ReadToken()
+	_, err := r.word()
 	return err == nil
 }
 
@@ -233,4 +225,18 @@ func optional[T any](r *reader, read func() (T, error)) (*T, error) {
 		return nil, err
 	}
 	return &v, nil
+}
+
+// optionalString is optional of string.
+func (r *reader) optionalString() (*string, error) {
+	if r.null() {
+		return nil, nil
+	}
+	s, err := r.string()
+	if err != nil {
+		return nil, err
+	}
+	p := &r.strings.take(1, r.left)[0]
+	*p = s
+	return p, nil
 }

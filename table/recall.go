@@ -1,70 +1,92 @@
 package table
 
 import (
-	"crypto/sha256"
+	"hash/maphash"
 	"sync"
 )
 
-// recall is an owner's last accepted full set as it came: each record by the
-// digest of its bytes. A set that is sent again is mostly the bytes of the last
-// one, and those need no second decoding. What decoding makes of a record depends
-// on its bytes alone, so the same bytes are the same record.
+// recall is an owner's last accepted full set as it came. A set that is sent again
+// is mostly the bytes of the last one, and those need no second decoding. What
+// decoding makes of a record depends on its bytes alone, so the same bytes are the
+// same record.
 type recall struct {
-	mu      sync.Mutex
-	records map[[sha256.Size]byte]decoded // never changed once it is here
+	mu  sync.Mutex
+	set *recalled // never nil once one was kept
 }
 
-// decoded is a record with what decoding found out about it.
-type decoded struct {
+// recalled is a set. It is never changed, but for its index by bytes, which is made
+// when it is first asked for.
+type recalled struct {
+	records []recalledRecord // in the order in which they came
+	index   refs             // of records
+	bytes   func() byBytes
+}
+
+// recalledRecord is a record's bytes and what decoding made of them.
+type recalledRecord struct {
+	raw            string
 	record         *Record
 	onlyIfIdle     bool
 	targetsInvalid bool
-	contradiction  Code
 }
 
-func (r *recall) known() map[[sha256.Size]byte]decoded {
+func (r recalledRecord) entry() entry {
+	return entry{
+		raw: r.raw, recalled: true, record: r.record,
+		onlyIfIdle: r.onlyIfIdle, targetsInvalid: r.targetsInvalid, contradiction: r.record.Attributes.contradiction(),
+	}
+}
+
+// byBytes finds records by a hash of their bytes. Whoever asks compares the bytes.
+type byBytes struct {
+	seed maphash.Seed
+	at   map[uint64]int
+}
+
+func (r *recall) known() *recalled {
+	if r == nil {
+		return &recalled{}
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.records
+	if r.set == nil {
+		r.set = &recalled{}
+	}
+	return r.set
 }
 
-func (r *recall) keep(records map[[sha256.Size]byte]decoded) {
+// keep keeps an accepted call's set, unless it is the one that is kept.
+func (r *recall) keep(c *call) {
+	if r == nil || c.resent {
+		return
+	}
+	set := &recalled{records: make([]recalledRecord, len(c.entries)), index: c.index}
+	for i := range c.entries {
+		e := &c.entries[i]
+		set.records[i] = recalledRecord{e.raw, e.record, e.onlyIfIdle, e.targetsInvalid}
+	}
+	set.bytes = sync.OnceValue(set.hash)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.records = records
+	r.set = set
 }
 
-// DecodeSync is the function of that name, for a body of owner's: records that
-// stood in its last accepted full set byte for byte are not decoded again. It
-// needs no lock of the table's.
-func (t *Table) DecodeSync(owner string, body []byte) (*SyncCall, *Refusal) {
-	if len(body) <= longBody {
-		return DecodeSync(body)
+func (s *recalled) hash() byBytes {
+	b := byBytes{seed: maphash.MakeSeed(), at: make(map[uint64]int, len(s.records))}
+	for i := range s.records {
+		b.at[maphash.String(b.seed, s.records[i].raw)] = i
 	}
-	kept, _ := t.recalls.LoadOrStore(owner, &recall{})
-	c := &SyncCall{call{op: opSync, full: true, recall: kept.(*recall)}}
-	if err := c.decode(body, syncMembers); err != nil {
-		return nil, malformed(err)
-	}
-	return c, nil
+	return b
 }
 
-// entryOnce reads one record, or recognizes it.
-func (c *call) entryOnce(r, within *reader, known map[[sha256.Size]byte]decoded) (entry, error) {
-	raw, err := r.dec.ReadValue()
-	if err != nil {
-		return entry{}, err
+// find finds the record that came as raw, -1 for none.
+func (s *recalled) find(raw string) int {
+	if len(s.records) == 0 {
+		return -1
 	}
-	sum := sha256.Sum256(raw)
-	d, ok := known[sum]
-	if !ok {
-		within.reset(raw)
-		e, err := within.entry()
-		if err != nil {
-			return entry{}, err
-		}
-		d = decoded{e.record, e.onlyIfIdle, e.targetsInvalid, e.contradiction}
+	b := s.bytes()
+	if i, found := b.at[maphash.String(b.seed, raw)]; found && s.records[i].raw == raw {
+		return i
 	}
-	c.met[sum] = d
-	return entry{record: d.record, onlyIfIdle: d.onlyIfIdle, targetsInvalid: d.targetsInvalid, contradiction: d.contradiction}, nil
+	return -1
 }

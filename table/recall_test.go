@@ -1,10 +1,13 @@
 package table
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 )
 
 // longSync is a body long enough to be recalled.
@@ -50,7 +53,7 @@ func TestRecall_ARefusedCallLeavesNothingBehind(t *testing.T) {
 	_, refused = b.Table.Sync(Claim{Peer: b.peer("core"), Owner: "core"}, call, start)
 	require.Equal(t, CodeSyncNotAuthority, refused.Code)
 	kept, _ := b.Table.recalls.Load("core")
-	require.Empty(t, kept.(*recall).known())
+	require.Empty(t, kept.(*recall).known().records)
 }
 
 func TestRecall_WhatIsMalformedIsRefusedAsWithoutIt(t *testing.T) {
@@ -71,6 +74,41 @@ func TestRecall_WhatIsMalformedIsRefusedAsWithoutIt(t *testing.T) {
 			require.Equal(t, plain, recalled)
 		}
 	}
+}
+
+// TestRecall_OtherOrdersAreRecognizedToo moves, drops and adds records.
+func TestRecall_OtherOrdersAreRecognizedToo(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		b := newBed(t)
+		all := repeat(80, func(i int) string { return fmt.Sprintf("s%d@1 carrier=aft->a,b,c", i) })
+		records := map[string]*Record{}
+		for generation := range 4 {
+			lines := rapid.Permutation(all).Draw(rt, "order")
+			if rapid.Bool().Draw(rt, "sorted") {
+				lines = slices.Clone(all)
+			}
+			lines = lines[:rapid.IntRange(70, 80).Draw(rt, "kept")]
+			at := rapid.IntRange(0, len(lines)-1).Draw(rt, "changed")
+			lines[at] += fmt.Sprintf(" child=c%d", generation)
+			call, refused := b.Table.DecodeSync("core", []byte(syncBody(uint64(generation+1), lines...)))
+			require.Nil(rt, refused)
+			plain := mustDecodeSync(t, []byte(syncBody(1, lines...)))
+			require.Equal(rt, plain.index.list, call.index.list)
+			for i, e := range call.entries {
+				require.Equal(rt, plain.entries[i].record, e.record)
+			}
+			a, refused := b.Table.Sync(b.claim("core"), call, start)
+			require.Nil(rt, refused)
+			for i, r := range a.Results {
+				same := records[r.Ref] != nil && records[r.Ref].same(plain.entries[i].record)
+				require.Equal(rt, same, r.Outcome == Unchanged)
+			}
+			clear(records)
+			for _, s := range b.Scopes("core") {
+				records[s.ID.Ref] = s.Record
+			}
+		}
+	})
 }
 
 func BenchmarkRecall10000(b *testing.B) {

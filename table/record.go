@@ -66,7 +66,7 @@ const (
 
 // entry reads one record with what belongs to the request and not to it.
 func (r *reader) entry() (e entry, err error) {
-	rec := &Record{}
+	rec := &r.records.take(1, r.left)[0]
 	s, err := r.object(recordMembers, false, func(i int) (err error) {
 		switch i {
 		case memberRef:
@@ -105,22 +105,22 @@ func (r *reader) entry() (e entry, err error) {
 }
 
 func (r *reader) principals() (Set[Principal], error) {
-	var list []Principal
+	r.principalList = r.principalList[:0]
 	err := r.array(func() error {
 		p, err := r.principal()
-		list = append(list, p)
+		r.principalList = append(r.principalList, p)
 		return err
 	})
-	return readSet(r, list), err
+	return readSet(r, r.principalSet.copy(r.principalList, r.left)), err
 }
 
 func (r *reader) carriers() (set Set[Carrier], targetsInvalid bool, err error) {
-	var list []Carrier
+	r.carrierList = r.carrierList[:0]
 	err = r.array(func() error {
 		c, inBounds, err := r.carrier()
-		list = append(list, c)
+		r.carrierList = append(r.carrierList, c)
 		targetsInvalid = targetsInvalid || !inBounds
 		return err
 	})
-	return readSet(r, list), targetsInvalid, err
+	return readSet(r, r.carrierSet.copy(r.carrierList, r.left)), targetsInvalid, err
 }

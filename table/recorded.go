@@ -19,7 +19,7 @@ func DecodeRecorded(raw []byte) (rec *Record, recorded []byte, err error) {
 }
 
 func decodeRecorded(raw []byte, asWritten bool) (*Record, error) {
-	r := newReader(raw)
+	r := newReader(string(raw))
 	r.asWritten = asWritten
 	e, err := r.entry()
 	if err == nil {
