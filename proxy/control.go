@@ -106,6 +106,9 @@ func (s *Session) request(f held) {
 		s.refuseCorr(f)
 		return
 	}
+	if s.long(f) {
+		return
+	}
 	o, err := wire.ParseObject(f.body())
 	if err != nil {
 		if first(f.body()) == '[' { // the router would take it for an object

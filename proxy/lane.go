@@ -49,9 +49,17 @@ type lane struct {
 type held struct {
 	wire.Header
 	frame []byte // header and body
+	own   bool   // frame is nobody else's: it may be kept as it is
 }
 
 func (f *held) body() []byte { return f.frame[wire.HeaderLen:] }
+
+// stay makes f one that may be kept.
+func (f *held) stay() {
+	if !f.own {
+		f.frame, f.own = append([]byte(nil), f.frame...), true
+	}
+}
 
 // boundary reports whether the lane's output stands between two frames, so that
 // a frame of ours may be written there.
@@ -79,7 +87,7 @@ func (s *Session) feed(l *lane, b []byte) {
 			n := min(l.left, len(b)-i)
 			switch l.fate {
 			case hold:
-				l.kept = append(l.kept, b[i:i+n]...)
+				l.collect(b[i : i+n])
 			case pass:
 			}
 			i += n
@@ -95,8 +103,9 @@ func (s *Session) feed(l *lane, b []byte) {
 						out.release()
 					}
 				} else if l.fate == hold {
-					s.whole(l, l.kept)
+					kept := l.kept
 					l.kept = nil
+					s.whole(l, kept, true)
 				}
 			}
 			continue
@@ -149,7 +158,7 @@ func (s *Session) feed(l *lane, b []byte) {
 				if end := start + wire.HeaderLen + l.left; end <= len(b) {
 					i, run, l.left = end, end, 0
 					l.headLen = 0
-					s.whole(l, b[start:end:end])
+					s.whole(l, b[start:end:end], false)
 					continue
 				}
 			}
@@ -159,7 +168,7 @@ func (s *Session) feed(l *lane, b []byte) {
 				kept := l.kept
 				l.kept = nil
 				l.headLen = 0
-				s.whole(l, kept)
+				s.whole(l, kept, true)
 				continue
 			}
 		}
@@ -170,14 +179,26 @@ func (s *Session) feed(l *lane, b []byte) {
 	}
 }
 
-// whole takes one complete frame of fate hold. frame may alias the read buffer.
-func (s *Session) whole(l *lane, frame []byte) {
+// collect appends to the frame that is kept. Its memory is what has come of it four
+// times over at most: what a header promises need never come.
+func (l *lane) collect(b []byte) {
+	if need := len(l.kept) + len(b); need > cap(l.kept) {
+		grown := make([]byte, len(l.kept), min(len(l.kept)+l.left, max(need, 4*cap(l.kept))))
+		copy(grown, l.kept)
+		l.kept = grown
+	}
+	l.kept = append(l.kept, b...)
+}
+
+// whole takes one complete frame of fate hold. It aliases the read buffer, or is in
+// memory of its own.
+func (s *Session) whole(l *lane, frame []byte, own bool) {
 	h, err := wire.ParseHeader(frame)
 	if err != nil {
 		s.malformed(l, err)
 		return
 	}
-	f := held{Header: h, frame: frame}
+	f := held{Header: h, frame: frame, own: own}
 	if l.parked {
 		l.keep(s, f)
 		return
@@ -187,7 +208,7 @@ func (s *Session) whole(l *lane, frame []byte) {
 
 // keep queues a frame behind the parked one. Frames of its route wait with it.
 func (l *lane) keep(s *Session, f held) {
-	f.frame = append([]byte(nil), f.frame...)
+	f.stay()
 	l.queue = append(l.queue, f)
 	l.waiting += len(f.frame)
 	if f.Channel != wire.ControlChannel {
@@ -229,7 +250,7 @@ func (l *lane) park(f held) held {
 		return l.queue[0]
 	}
 	l.parked = true
-	f.frame = append([]byte(nil), f.frame...)
+	f.stay()
 	l.queue = append([]held{f}, l.queue...)
 	l.waiting += len(f.frame)
 	return f

@@ -110,17 +110,13 @@ func (s *Session) ask(l *lane, f held, q Question) (Answer, bool) {
 	return Answer{}, false
 }
 
-// job runs work off the driver's thread, on the frame as it is parked, and
-// returns its result, like ask.
-func (s *Session) job(l *lane, f held, work func(f held) any) (any, bool) {
-	if l.asked.done != nil {
-		return l.asked.done, true
-	}
+// job runs work off the driver's thread, on the frame as it is parked. The result is
+// what work calls done with, once; the frame's handler is then run again.
+func (s *Session) job(l *lane, f held, work func(f held, done func(any))) {
 	l.asked.serial++
 	serial := l.asked.serial
 	f = l.park(f)
 	s.world.work(func() {
-		s.world.post(s.id, doneEvent{l.dir, serial, work(f)})
+		work(f, func(result any) { s.world.post(s.id, doneEvent{l.dir, serial, result}) })
 	})
-	return nil, false
 }

@@ -62,11 +62,12 @@ func (s *Session) subscribe(f held) {
 	}
 	u := &subscription{corr: f.Corr, owners: b.Owners}
 	if b.Since == nil {
-		taken, ok := s.job(&s.lanes[toRouter], f, func(held) any { return s.world.Table.Snapshot() })
-		if !ok {
+		l := &s.lanes[toRouter]
+		if l.asked.done == nil {
+			s.job(l, f, func(_ held, done func(any)) { done(s.world.Table.Snapshot()) })
 			return
 		}
-		snap := taken.(*table.Snapshot)
+		snap := l.asked.done.(*table.Snapshot)
 		u.seq, u.from, u.left = snap.Seq, snap, snap.Scopes
 		for _, p := range snap.Synced {
 			if u.wants(p) {

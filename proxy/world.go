@@ -29,8 +29,11 @@ type World struct {
 	turns   turns   // of marked opens at the router
 	changes changes // the rendered tail of the table's feed
 
+	telling sync.Mutex // owners' calls are recorded one after another
+
 	mu    sync.Mutex
 	opens map[string]*open // by mark
+	tidy  *time.Timer      // gives memory back, nil before the first huge call
 }
 
 // Upstream is the router that a world stands in front of.

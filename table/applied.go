@@ -26,6 +26,16 @@ type Content struct {
 // Contents is what the call accepted and the table did not hold before.
 func (a *Applied) Contents() []Content { return a.contents }
 
+// ReplyRoom is about how long the reply is, in bytes, and rarely less than it is.
+func (a *Applied) ReplyRoom() int {
+	const each = 128 // the members' names, and numbers of common size
+	n := each * (1 + len(a.EndResults) + len(a.Ended))
+	for i := range a.Results {
+		n += 96 + len(a.Results[i].Ref) + len(a.Results[i].Message)
+	}
+	return n
+}
+
 // AppendReply appends the reply's body to b. It needs no lock.
 func (a *Applied) AppendReply(b []byte) []byte {
 	b = append(append(append(b, `{"op":"`...), a.Op...), '"')
