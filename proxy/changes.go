@@ -295,9 +295,10 @@ func (w *World) renderEvent(e table.Event) change {
 	if e.Kind == table.EventSynced {
 		for more, rest := true, e.Scopes; more; {
 			p := setPage{Kind: e.Kind.String(), Owner: &e.Owner}
-			p.Scopes, rest = cutPage(rest, everyOwner, w.changes.limits.orDefault().page)
+			var scopes []byte
+			scopes, rest = cutPage(rest, everyOwner, w.changes.limits.orDefault().page)
 			p.More = len(rest) > 0
-			c.pages, more = append(c.pages, p.render(at)), p.More
+			c.pages, more = append(c.pages, p.render(at, scopes)), p.More
 		}
 	} else {
 		body := oneScope{Cursor: at, Kind: e.Kind.String(), Owner: e.Owner, Ref: e.Scope.ID.Ref, Epoch: e.Scope.ID.Epoch}
@@ -332,44 +333,37 @@ type setPage struct {
 	Kind   string            `json:"kind"` // snapshot, synced
 	Owner  *table.Principal  `json:"owner,omitzero"`
 	Synced []table.Principal `json:"owners_synced,omitempty"` // snapshot: on its first page
-	Scopes []table.Stamp     `json:"scopes"`
 	More   bool              `json:"more,omitzero"`
 }
 
-// render renders the page. at is the cursor of the whole set.
-func (p setPage) render(at cursor) []byte {
+// render renders the page with its scopes. at is the cursor of the whole set.
+func (p setPage) render(at cursor, scopes []byte) []byte {
 	if !p.More {
 		p.Cursor = &at
 	}
-	return wire.MustMarshal(p)
+	rest := wire.MustMarshal(p)
+	b := make([]byte, 0, len(rest)+len(scopes)+len(`,"scopes":`))
+	b = append(append(b, rest[:len(rest)-1]...), `,"scopes":`...)
+	return append(append(b, scopes...), '}')
 }
 
-// cutPage takes the stamps of one page off a set, of the scopes that wants takes.
-// What is left begins with one of those.
-func cutPage(scopes []table.Scope, wants func(table.Principal) bool, bytes int) (page []table.Stamp, rest []table.Scope) {
-	page = []table.Stamp{}
-	for size := 0; len(scopes) > 0; scopes = scopes[1:] {
+// cutPage takes one page off a set, of the scopes that wants takes, and renders it
+// as a list. What is left begins with one of those.
+func cutPage(scopes []table.Scope, wants func(table.Principal) bool, bytes int) (page []byte, rest []table.Scope) {
+	page = []byte{'['}
+	for ; len(scopes) > 0; scopes = scopes[1:] {
 		if !wants(scopes[0].ID.Owner) {
 			continue
 		}
-		if size >= bytes {
+		if len(page) > bytes {
 			break
 		}
-		s := scopes[0].Stamp()
-		page = append(page, s)
-		size += 160 + len(s.Ref) + attributesLen(s)
+		if len(page) > 1 {
+			page = append(page, ',')
+		}
+		page = scopes[0].Stamp().AppendJSON(page)
 	}
-	return page, scopes
+	return append(page, ']'), scopes
 }
 
 func everyOwner(table.Principal) bool { return true }
-
-func attributesLen(s table.Stamp) int {
-	n := 0
-	for _, a := range []*string{s.Attributes.AgentID, s.Attributes.FlowID, s.Attributes.RunID} {
-		if a != nil {
-			n += len(*a)
-		}
-	}
-	return n
-}

@@ -216,12 +216,13 @@ func (s *Session) nextPage(u *subscription) (body []byte, gone bool) {
 			return nil, true
 		}
 		p := setPage{Kind: "snapshot", Synced: u.synced}
-		p.Scopes, u.left = cutPage(u.left, u.wants, s.world.changes.limits.orDefault().page)
+		var scopes []byte
+		scopes, u.left = cutPage(u.left, u.wants, s.world.changes.limits.orDefault().page)
 		u.synced = nil
 		if p.More = len(u.left) > 0; !p.More {
 			s.started(u)
 		}
-		return p.render(s.cursor(u.seq)), false
+		return p.render(s.cursor(u.seq), scopes), false
 	}
 	for {
 		e, missing, gone := s.world.changes.at(u.seq)

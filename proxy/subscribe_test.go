@@ -244,7 +244,7 @@ func many(n int, prefix string, epoch int) []string {
 
 // smallFeed makes lagging, paging and forgetting happen soon.
 func (r *rig) smallFeed() {
-	r.world.changes.limits = feedLimits{page: 600, burst: 900, backlog: 2000, bytes: 6000, events: 24}
+	r.world.changes.limits = feedLimits{page: 400, burst: 600, backlog: 2000, bytes: 6000, events: 24}
 }
 
 func TestS5_SubscribeSendsASnapshotThenCreatedEndedChangedAndSynced(t *testing.T) {

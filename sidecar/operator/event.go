@@ -63,27 +63,35 @@ func callOf(a *table.Applied) *api.Call {
 	return c
 }
 
-// eachRecord renders what an accepted call did with single records: those that
-// it refused, in request order, then those whose content is new.
-func eachRecord(d proxy.Decision, yield func(*api.Event)) {
-	owner := principalText(d.Principal)
+// eachRecord yields what an accepted call did with single records: those that it
+// refused, in request order, then those whose content is new. event renders one.
+func eachRecord(d proxy.Decision, yield func(kind, code string, event func() *api.Event)) {
 	event := func(kind, ref string, epoch uint64) *api.Event {
+		owner := principalText(d.Principal)
 		return &api.Event{
 			AtMS: d.AtMS, Kind: kind, Conn: d.Conn, Principal: owner,
 			Owner: owner, Ref: ref, ScopeEpoch: &epoch, Rule: ruleRecord,
 		}
 	}
-	for _, r := range d.Applied.Results {
-		if r.Outcome == table.Refused {
+	for i := range d.Applied.Results {
+		r := &d.Applied.Results[i]
+		if r.Outcome != table.Refused {
+			continue
+		}
+		yield(kindRecordRefused, string(r.Code), func() *api.Event {
 			e := event(kindRecordRefused, r.Ref, r.Epoch)
 			e.Code, e.Message = string(r.Code), r.Message
-			yield(e)
-		}
+			return e
+		})
 	}
-	for _, c := range d.Applied.Contents() {
-		e := event(kindRecordAccepted, c.ID.Ref, c.ID.Epoch)
-		e.Message, e.Digest = c.Outcome.String(), c.Record.Digest().String()
-		yield(e)
+	contents := d.Applied.Contents()
+	for i := range contents {
+		c := &contents[i]
+		yield(kindRecordAccepted, "", func() *api.Event {
+			e := event(kindRecordAccepted, c.ID.Ref, c.ID.Epoch)
+			e.Message, e.Digest = c.Outcome.String(), c.Record.Digest().String()
+			return e
+		})
 	}
 }
 

@@ -73,10 +73,14 @@ func (j *Journal) Record(d proxy.Decision) {
 		j.spread(e, logged, owed)
 	}
 	if d.Applied != nil {
-		eachRecord(d, func(e *api.Event) {
-			j.metrics.count(e.Kind, e.Rule, e.Code)
-			j.name(e)
-			j.spread(e, j.logs(e.Kind) && j.share(opener, d.AtMS), false)
+		eachRecord(d, func(kind, code string, event func() *api.Event) {
+			j.metrics.count(kind, ruleRecord, code)
+			logged := j.logs(kind) && j.share(opener, d.AtMS)
+			if logged || isRefusal(kind) || j.hub.readers.Load() > 0 {
+				e := event()
+				j.name(e)
+				j.spread(e, logged, false)
+			}
 		})
 	}
 }
