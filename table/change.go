@@ -53,6 +53,9 @@ func (s *staged) judgeCallLocked(c Claim) *Refusal {
 func (s *staged) commitLocked(c Claim, b *batch) *Applied {
 	o := s.owner
 	first := !o.synced
+	if first {
+		o.live = make(map[string]*scope, len(s.call.entries))
+	}
 	s.t.owners[o.id] = o
 	o.synced = true
 	s.t.grantLocked(c, o, s.call.generation)

@@ -138,7 +138,10 @@ func (t *Table) Snapshot() *Snapshot {
 // publishLocked puts the batch into the feed: ends first, so that a reader never
 // sees two sessions of one ref.
 func (b *batch) publishLocked() {
-	n := len(b.ended) + len(b.created) + len(b.changed) + 1
+	n := len(b.ended) + len(b.created) + len(b.changed)
+	if b.synced != nil {
+		n += 1 - len(b.created)
+	}
 	events := make([]Event, 0, n)
 	add := func(kind EventKind, scopes []*scope) {
 		for _, s := range scopes {
@@ -147,7 +150,8 @@ func (b *batch) publishLocked() {
 	}
 	add(EventEnded, b.ended)
 	if b.synced != nil {
-		events = append(events, Event{Kind: EventSynced, Owner: b.synced.principal, Scopes: b.synced.scopesLocked()})
+		// Whatever it has, its first set has created.
+		events = append(events, Event{Kind: EventSynced, Owner: b.synced.principal, Scopes: copies(b.created)})
 	} else {
 		add(EventCreated, b.created)
 	}

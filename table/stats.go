@@ -81,10 +81,21 @@ func (t *Table) ownersLocked() []*owner {
 
 // scopesLocked is copies of an owner's live scopes, by ref.
 func (o *owner) scopesLocked() []Scope {
-	list := make([]Scope, 0, len(o.live))
+	list := make([]*scope, 0, len(o.live))
 	for _, s := range o.live {
-		list = append(list, s.Scope)
+		list = append(list, s)
 	}
-	slices.SortFunc(list, func(a, b Scope) int { return strings.Compare(a.ID.Ref, b.ID.Ref) })
-	return list
+	return copies(list)
+}
+
+// copies sorts scopes of one owner by ref and copies them.
+func copies(list []*scope) []Scope {
+	if !slices.IsSortedFunc(list, byRef) {
+		slices.SortFunc(list, byRef)
+	}
+	scopes := make([]Scope, len(list))
+	for i, s := range list {
+		scopes[i] = s.Scope
+	}
+	return scopes
 }
