@@ -9,8 +9,13 @@ import (
 // appendString appends s as a JSON string with as few escapes as JSON allows.
 // Bytes that are not UTF-8 become U+FFFD.
 func appendString(b []byte, s string) []byte {
-	b, _ = jsontext.AppendQuote(b, s)
-	return b
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c >= 0x7f || c == '"' || c == '\\' {
+			b, _ = jsontext.AppendQuote(b, s)
+			return b
+		}
+	}
+	return append(append(append(b, '"'), s...), '"')
 }
 
 func appendUint(b []byte, n uint64) []byte { return strconv.AppendUint(b, n, 10) }

@@ -77,3 +77,14 @@ func FuzzRecordsApart(f *testing.F) {
 		}
 	})
 }
+
+// FuzzAppendString compares with jsontext: what needs no escape is written without.
+func FuzzAppendString(f *testing.F) {
+	for _, s := range []string{"", "plain", `a"b`, `a\b`, "a\nb", "a\x7fb", "ä", "\u2028", "a\xff"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		want, _ := jsontext.AppendQuote(nil, s)
+		require.Equal(t, string(want), string(appendString(nil, s)))
+	})
+}
