@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"scopeward/table"
@@ -60,15 +60,26 @@ func ParseSelector(raw []byte) (Selector, error) {
 		name := tok.String()
 		switch name {
 		case "owner":
-			owner, err = true, readMember(dec, name, '{', "principal", &s.Owner)
+			owner, err = true, readOwner(dec, &s.Owner)
 		case "ref":
-			ref, err = true, readMember(dec, name, '"', "string", &s.Ref)
+			ref = true
+			s.Ref, err = readText(dec, name)
 		case "scope_epoch":
-			err = readOptional(dec, name, '0', "unsigned 64-bit integer", &s.Epoch)
+			if dec.PeekKind() == 'n' {
+				err = skipNull(dec)
+				break
+			}
+			s.Epoch = new(uint64)
+			*s.Epoch, err = readEpoch(dec, name)
 		case "bind_proof":
-			err = readOptional(dec, name, '"', "string", &s.BindProof)
+			if dec.PeekKind() == 'n' {
+				err = skipNull(dec)
+				break
+			}
+			s.BindProof = new(string)
+			*s.BindProof, err = readText(dec, name)
 		case "hold_presence":
-			err = readMember(dec, name, 't', "boolean", &s.HoldPresence)
+			s.HoldPresence, err = readFlag(dec, name)
 		default:
 			err = &SelectorError{Member: name, What: "is unknown"}
 		}
@@ -91,29 +102,48 @@ func ParseSelector(raw []byte) (Selector, error) {
 	return s, nil
 }
 
-// readMember decodes the next value into v. The kind is judged first because the
-// decoder takes null for any type.
-func readMember(dec *jsontext.Decoder, name string, want jsontext.Kind, what string, v any) error {
-	got := dec.PeekKind()
-	if got == 'f' {
-		got = 't'
-	}
-	if got != want || json.UnmarshalDecode(dec, v) != nil {
-		return &SelectorError{Member: name, What: "is not a " + what}
+func readOwner(dec *jsontext.Decoder, p *table.Principal) error {
+	if dec.PeekKind() != '{' || p.UnmarshalJSONFrom(dec) != nil {
+		return &SelectorError{Member: "owner", What: "is not a principal"}
 	}
 	return nil
 }
 
-// readOptional is [readMember] for a member that may be null.
-func readOptional[T any](dec *jsontext.Decoder, name string, want jsontext.Kind, what string, v **T) error {
-	if dec.PeekKind() == 'n' {
-		if _, err := dec.ReadToken(); err != nil {
-			return malformed(err)
+func readText(dec *jsontext.Decoder, name string) (string, error) {
+	if dec.PeekKind() == '"' {
+		if tok, err := dec.ReadToken(); err == nil {
+			return tok.String(), nil
 		}
-		return nil
 	}
-	*v = new(T)
-	return readMember(dec, name, want, what, *v)
+	return "", &SelectorError{Member: name, What: "is not a string"}
+}
+
+func readEpoch(dec *jsontext.Decoder, name string) (uint64, error) {
+	if dec.PeekKind() == '0' {
+		if raw, err := dec.ReadValue(); err == nil {
+			if n, err := strconv.ParseUint(string(raw), 10, 64); err == nil {
+				return n, nil
+			}
+		}
+	}
+	return 0, &SelectorError{Member: name, What: "is not a unsigned 64-bit integer"}
+}
+
+func skipNull(dec *jsontext.Decoder) error {
+	if _, err := dec.ReadToken(); err != nil {
+		return malformed(err)
+	}
+	return nil
+}
+
+func readFlag(dec *jsontext.Decoder, name string) (bool, error) {
+	switch dec.PeekKind() {
+	case 't', 'f':
+		if tok, err := dec.ReadToken(); err == nil {
+			return tok.Bool(), nil
+		}
+	}
+	return false, &SelectorError{Member: name, What: "is not a boolean"}
 }
 
 // malformed says what is wrong with a text that is no JSON, without a byte of it.

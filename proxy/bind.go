@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -21,17 +22,24 @@ type bind struct {
 
 // bindBody is what of a marked route.bind is read.
 type bindBody struct {
-	Channel   uint16   `json:"route_channel"`
-	Epoch     uint32   `json:"epoch"`
-	Target    target   `json:"target"`
-	Identity  identity `json:"identity"`
-	Principal struct {
-		Kind     string `json:"kind"`
-		ModuleID string `json:"module_id"`
-	} `json:"principal"`
+	at             leg
+	target         target
+	identity       identity
+	kind, claimant string // of its principal
 }
 
-func (b *bindBody) leg() leg { return leg{b.Channel, b.Epoch} }
+func readBind(in wire.Fields) (b bindBody, ok bool) {
+	b.at = legOf(&in)
+	b.target, b.identity, ok = readRoute(in)
+	p := in.Child("principal")
+	b.kind, b.claimant = p.Text("kind"), p.Text("module_id")
+	return b, ok && in.OK && p.OK
+}
+
+// legOf reads the pair that a bind reserves.
+func legOf(in *wire.Fields) leg {
+	return leg{uint16(in.Uint("route_channel", 16)), uint32(in.Uint("epoch", 32))}
+}
 
 // fromRouter takes a Request of the router's. Only binds are read.
 func (s *Session) fromRouter(f held) {
@@ -41,7 +49,7 @@ func (s *Session) fromRouter(f held) {
 		return
 	}
 	if raw, ok := o.Get("op"); ok {
-		if op, _ := text(raw); op == wire.OpRouteBind {
+		if op, _ := wire.Text(raw); op == wire.OpRouteBind {
 			s.bind(f, &o)
 			return
 		}
@@ -56,8 +64,7 @@ func (s *Session) fromRouter(f held) {
 // Every bind of this registration is answered: the router counts unanswered ones
 // against the module.
 func (s *Session) bind(f held, o *wire.Object) {
-	var b bindBody
-	readable := json.Unmarshal(f.body(), &b, lenient) == nil
+	in := wire.Fields{Object: *o, OK: true}
 	caps, _ := o.Get("consumer_capabilities")
 	marks := marksIn(caps)
 	switch {
@@ -66,23 +73,25 @@ func (s *Session) bind(f held, o *wire.Object) {
 		// gives it up there, and numbers its binds and pairs anew.
 		return
 	case s.role != registered:
-		s.answerBind(f, b.leg(), wire.CodeTargetUnavailable, "the module's connection has no registration")
+		s.answerBind(f, legOf(&in), wire.CodeTargetUnavailable, "the module's connection has no registration")
 		return
 	case len(marks) == 0:
 		s.unscoped(f, o)
 		return
-	case !readable:
-		s.answerBind(f, b.leg(), string(admission.CodeUnsupported), "the bind is not as this sidecar knows it")
+	}
+	b, readable := readBind(in)
+	if !readable {
+		s.answerBind(f, b.at, string(admission.CodeUnsupported), "the bind is not as this sidecar knows it")
 		return
 	}
 	op, ok := s.world.find(marks)
 	if !ok {
-		s.answerBind(f, b.leg(), string(admission.CodeUnsupported), "the scope's mark is not of an open under way")
+		s.answerBind(f, b.at, string(admission.CodeUnsupported), "the scope's mark is not of an open under way")
 		return
 	}
 	if what := op.differs(b); what != "" {
 		s.world.take(op)
-		s.answerBind(f, b.leg(), string(admission.CodeUnsupported), "the bind's "+what+" is not the marked open's")
+		s.answerBind(f, b.at, string(admission.CodeUnsupported), "the bind's "+what+" is not the marked open's")
 		return
 	}
 	s.judgeBind(f, o, op, b)
@@ -91,6 +100,9 @@ func (s *Session) bind(f held, o *wire.Object) {
 // marksIn returns the strings of a bind's consumer_capabilities that begin as
 // our marks do.
 func marksIn(caps jsontext.Value) []string {
+	if !bytes.Contains(caps, []byte(wire.MarkPrefix)) && bytes.IndexByte(caps, '\\') < 0 {
+		return nil
+	}
 	var list, marks []string
 	if caps != nil && json.Unmarshal(caps, &list, lenient) != nil {
 		return []string{""} // no list of strings: a mark that is nobody's
@@ -106,11 +118,11 @@ func marksIn(caps jsontext.Value) []string {
 // differs names what of a bind is not its open's, "" when all is.
 func (op *open) differs(b bindBody) string {
 	switch {
-	case b.Target != op.target:
+	case b.target != op.target:
 		return "target"
-	case !b.Identity.equal(op.identity):
+	case b.identity != op.identity:
 		return "identity"
-	case b.Principal.Kind != op.claimed.Kind.String() || b.Principal.ModuleID != op.claimed.ModuleID:
+	case b.kind != op.claimed.Kind.String() || b.claimant != op.claimed.ModuleID:
 		return "principal"
 	}
 	return ""
@@ -144,19 +156,19 @@ func (s *Session) judgeBind(f held, o *wire.Object, op *open, b bindBody) {
 	if d.Verdict != admission.Admitted {
 		s.world.take(op)
 		s.record(Decision{Kind: Refused, Principal: op.claimed, Scope: op.scope(), Target: s.module.id, Rule: d.Rule, Code: string(d.Code), Message: d.Message, Opener: op.conn, Digest: d.Digest, Elapsed: took})
-		s.answerBind(f, b.leg(), string(d.Code), d.Message)
+		s.answerBind(f, b.at, string(d.Code), d.Message)
 		return
 	}
 	if !s.world.admit(op, d.Route) {
 		s.world.Table.Release(d.Route)
-		s.answerBind(f, b.leg(), string(admission.CodeUnsupported), "the scope's mark is not of an open under way")
+		s.answerBind(f, b.at, string(admission.CodeUnsupported), "the scope's mark is not of an open under way")
 		return
 	}
 	s.record(Decision{Kind: Admitted, Principal: op.claimed, Scope: d.Tag.ScopeID, Target: s.module.id, Rule: d.Rule, Opener: op.conn, Digest: d.Digest, Elapsed: took})
 	if s.binds == nil {
 		s.binds = make(map[uint64]*bind)
 	}
-	s.binds[f.Corr] = &bind{open: op, admitted: d, leg: b.leg(), route: d.Route}
+	s.binds[f.Corr] = &bind{open: op, admitted: d, leg: b.at, route: d.Route}
 	if op.caps == nil {
 		o.Delete("consumer_capabilities")
 	} else {
@@ -168,7 +180,7 @@ func (s *Session) judgeBind(f held, o *wire.Object, op *open, b bindBody) {
 	} else {
 		o.Delete("call_mode")
 	}
-	s.write(toPeer, wire.AppendFrame(nil, f.Header, o.Append(nil)))
+	s.write(toPeer, o.AppendFrame(nil, f.Header))
 }
 
 // unscoped sends an unmarked bind on: no scope, no mode but the sidecar's own.
@@ -183,7 +195,7 @@ func (s *Session) unscoped(f held, o *wire.Object) {
 	if declarer {
 		o.Set("call_mode", wire.MustMarshal(admission.DeriveCallMode(nil)))
 	}
-	s.write(toPeer, wire.AppendFrame(nil, f.Header, o.Append(nil)))
+	s.write(toPeer, o.AppendFrame(nil, f.Header))
 }
 
 // answerBind answers the router's bind in the module's place. The router relays

@@ -28,7 +28,7 @@ func withoutHelpers(f held) []byte {
 	}
 	kept := slices.DeleteFunc(modules, isHelper)
 	o.Set("modules", slices.Concat([]byte{'['}, bytes.Join(asBytes(kept), []byte{','}), []byte{']'}))
-	return wire.AppendFrame(nil, f.Header, o.Append(nil))
+	return o.AppendFrame(nil, f.Header)
 }
 
 func isHelper(module jsontext.Value) bool {
@@ -37,7 +37,7 @@ func isHelper(module jsontext.Value) bool {
 		return false
 	}
 	raw, _ := o.Get("module_id")
-	id, _ := text(raw)
+	id, _ := wire.Text(raw)
 	return strings.HasPrefix(id, wire.HelperPrefix)
 }
 

@@ -173,7 +173,7 @@ func ourOp(o *wire.Object) (ours bool, op string) {
 		if m.Name != "op" {
 			continue
 		}
-		name, ok := text(m.Raw)
+		name, ok := wire.Text(m.Raw)
 		if !ok {
 			continue
 		}

@@ -75,10 +75,10 @@ func readHello(o *wire.Object) (module, string) {
 		return m, ""
 	}
 	if v, ok := manifest.Get("module_id"); ok {
-		m.id, _ = text(v)
+		m.id, _ = wire.Text(v)
 	}
 	if v, ok := o.Get("launch_nonce"); ok {
-		m.nonce, _ = text(v)
+		m.nonce, _ = wire.Text(v)
 	}
 	if v, ok := manifest.Get("capabilities"); ok && !wire.IsNull(v) {
 		if first(v) != '{' {
@@ -126,7 +126,7 @@ func advertise(f held, ops, capabilities string) []byte {
 		extend(&o, ops, servedOps)
 	}
 	extend(&o, capabilities, servedCapabilities)
-	return wire.AppendFrame(nil, f.Header, o.Append(nil))
+	return o.AppendFrame(nil, f.Header)
 }
 
 func extend(o *wire.Object, member string, with []string) {

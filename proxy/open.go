@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/hex"
 	"strings"
@@ -46,23 +47,26 @@ const (
 )
 
 // target is a route's target as the router names it.
-type target struct {
-	Kind      string `json:"kind"`
-	ModuleID  string `json:"module_id"`
-	ServiceID string `json:"service_id"`
-}
+type target struct{ kind, module, service string }
 
 // identity is what of an open's identity must be the same on its bind. The
 // router resolves project_root, so that is not compared.
 type identity struct {
-	Harness   string  `json:"harness"`
-	Session   string  `json:"session"`
-	ProjectID *string `json:"project_id"`
+	harness, session string
+	project          string
+	hasProject       bool
 }
 
-func (i identity) equal(j identity) bool {
-	return i.Harness == j.Harness && i.Session == j.Session &&
-		(i.ProjectID == nil) == (j.ProjectID == nil) && (i.ProjectID == nil || *i.ProjectID == *j.ProjectID)
+// readRoute reads what an open and its bind say alike.
+func readRoute(in wire.Fields) (t target, i identity, ok bool) {
+	f := in.Child("target")
+	t = target{f.Text("kind"), f.Text("module_id"), f.Text("service_id")}
+	ok = f.OK
+	f = in.Child("identity")
+	i = identity{harness: f.Text("harness"), session: f.Text("session"), project: f.Text("project_id")}
+	raw, given := f.Get("project_id")
+	i.hasProject = given && !wire.IsNull(raw)
+	return t, i, ok && f.OK
 }
 
 // open takes a client's route.open. One without a scope is forwarded byte for
@@ -77,16 +81,16 @@ func (s *Session) open(f held, o *wire.Object) {
 		s.openAs(f, o, table.Principal{Kind: table.Direct})
 		return
 	}
-	var id consumerIdentity
-	if err := json.Unmarshal(claim, &id, lenient); err != nil {
+	id, ok := readConsumer(claim)
+	if !ok {
 		s.refuse(toPeer, f.Corr, wire.CodeInvalidControlBody, `"consumer_identity" is {module_id, launch_nonce}`)
 		return
 	}
-	a, ok := s.ask(&s.lanes[toRouter], f, Question{Kind: AskIdentity, Conn: s.id, ModuleID: id.ModuleID, Nonce: id.LaunchNonce})
+	a, ok := s.ask(&s.lanes[toRouter], f, Question{Kind: AskIdentity, Conn: s.id, ModuleID: id.module, Nonce: id.nonce})
 	if !ok {
 		return
 	}
-	claimed := table.ReservedPrincipal(id.ModuleID)
+	claimed := table.ReservedPrincipal(id.module)
 	if a.Code != "" {
 		s.record(Decision{Kind: PeerRefused, Principal: claimed, Rule: "attribution", Code: a.Code, Message: a.Message})
 		s.refuse(toPeer, f.Corr, a.Code, a.Message)
@@ -95,9 +99,11 @@ func (s *Session) open(f held, o *wire.Object) {
 	s.openAs(f, o, claimed)
 }
 
-type consumerIdentity struct {
-	ModuleID    string `json:"module_id"`
-	LaunchNonce string `json:"launch_nonce"`
+type consumer struct{ module, nonce string } // the nonce is a secret
+
+func readConsumer(raw jsontext.Value) (consumer, bool) {
+	f := wire.ReadFields(raw)
+	return consumer{f.Text("module_id"), f.Text("launch_nonce")}, f.OK
 }
 
 // openAs goes on once the claimed principal has been looked at.
@@ -130,19 +136,20 @@ func (s *Session) openAs(f held, o *wire.Object, claimed table.Principal) {
 		return
 	}
 	op.selector = selector
-	if !decodeOpen(o, op) || given && !wire.IsNull(caps) && list == nil && !emptyList(caps) {
+	var ok bool
+	if op.target, op.identity, ok = readRoute(wire.Fields{Object: *o}); !ok || given && !wire.IsNull(caps) && list == nil && !emptyList(caps) {
 		s.refuse(toPeer, f.Corr, wire.CodeInvalidControlBody, `"target", "identity" or "consumer_capabilities" is not as route.open defines it`)
 		return
 	}
-	if !s.turnFor(&s.lanes[toRouter], f, op.target.ModuleID) {
+	if !s.turnFor(&s.lanes[toRouter], f, op.target.module) {
 		return
 	}
 	op.turn, s.turn = s.turn, nil
 	op.mark = newMark()
 	o.Delete("scope")
-	o.Set("consumer_capabilities", wire.MustMarshal(append(list[:len(list):len(list)], op.mark)))
-	body := o.Append(make([]byte, 0, len(f.frame)+len(op.mark)+64))
-	if len(body) > wire.MaxBody {
+	o.Set("consumer_capabilities", withMark(caps, op.mark))
+	frame := o.AppendFrame(nil, f.Header)
+	if len(frame)-wire.HeaderLen > wire.MaxBody {
 		s.world.callTurns(s.world.turns.give(op.turn))
 		s.refuse(toPeer, f.Corr, wire.CodeInvalidRequest, "the open is too long to carry a scope")
 		return
@@ -150,7 +157,23 @@ func (s *Session) openAs(f held, o *wire.Object, claimed table.Principal) {
 	s.world.send(op)
 	s.requests[f.Corr] = request{kind: openRequest, open: op}
 	s.marked++
-	s.write(toRouter, wire.AppendFrame(nil, f.Header, body))
+	s.write(toRouter, frame)
+}
+
+// withMark adds a mark to a list of strings, null or nothing.
+func withMark(list jsontext.Value, mark string) jsontext.Value {
+	b := make([]byte, 0, len(list)+len(mark)+len(`["",]`))
+	if first(list) == '[' {
+		b = append(b, bytes.TrimRight(list[:len(list)-1], " \t\r\n")...)
+	}
+	switch {
+	case len(b) == 0:
+		b = append(b, '[')
+	case b[len(b)-1] != '[':
+		b = append(b, ',')
+	}
+	b = append(append(append(b, '"'), mark...), '"')
+	return append(b, ']')
 }
 
 // openShape says what keeps an open from being read the same way by the router
@@ -172,13 +195,6 @@ func openShape(o *wire.Object) string {
 		}
 	}
 	return ""
-}
-
-// decodeOpen reads what must be found again on the bind.
-func decodeOpen(o *wire.Object, op *open) bool {
-	t, _ := o.Get("target")
-	i, _ := o.Get("identity")
-	return json.Unmarshal(t, &op.target, lenient) == nil && json.Unmarshal(i, &op.identity, lenient) == nil
 }
 
 func emptyList(raw jsontext.Value) bool {
@@ -219,11 +235,11 @@ func (s *Session) opened(f held, r request) {
 		// unscoped route is never the answer to a scoped open (section 8).
 		s.writeGoodbye(toRouter, at)
 		s.bury(at, toRouter, toPeer)
-		s.record(Decision{Kind: Refused, Principal: r.open.claimed, Scope: r.open.scope(), Target: r.open.target.ModuleID,
+		s.record(Decision{Kind: Refused, Principal: r.open.claimed, Scope: r.open.scope(), Target: r.open.target.module,
 			Rule: "8 target not behind the sidecar", Code: string(admission.CodeUnsupported)})
 		s.refuse(toPeer, f.Corr, string(admission.CodeUnsupported), "the target does not read scopes: it is not connected through scopeward")
 	default:
-		s.settle(f, at, liveRoute{route, r.open.target.ModuleID, r.open.scope()})
+		s.settle(f, at, liveRoute{route, r.open.target.module, r.open.scope()})
 	}
 }
 
@@ -273,7 +289,7 @@ func (s *Session) stray(f held) {
 	o, err := wire.ParseObject(f.body())
 	if err == nil {
 		if raw, ok := o.Get("op"); ok {
-			if op, _ := text(raw); op == wire.OpRouteOpen {
+			if op, _ := wire.Text(raw); op == wire.OpRouteOpen {
 				if at, ok := routeOf(f.body()); ok && !crossed {
 					s.writeGoodbye(toRouter, at)
 				}
@@ -286,14 +302,9 @@ func (s *Session) stray(f held) {
 
 // routeOf reads the pair that a route.open response gives its opener.
 func routeOf(body []byte) (leg, bool) {
-	var r struct {
-		Channel uint16 `json:"route_channel"`
-		Epoch   uint32 `json:"route_epoch"`
-	}
-	if json.Unmarshal(body, &r, lenient) != nil || r.Channel == 0 {
-		return leg{}, false
-	}
-	return leg{r.Channel, r.Epoch}, true
+	f := wire.ReadFields(body)
+	at := leg{uint16(f.Uint("route_channel", 16)), uint32(f.Uint("route_epoch", 32))}
+	return at, f.OK && at.channel != 0
 }
 
 func (op *open) scope() table.ScopeID {
@@ -302,16 +313,4 @@ func (op *open) scope() table.ScopeID {
 		id.Epoch = *op.selector.Epoch
 	}
 	return id
-}
-
-// text decodes a JSON string.
-func text(raw jsontext.Value) (string, bool) {
-	if first(raw) != '"' {
-		return "", false
-	}
-	var s string
-	if json.Unmarshal(raw, &s) != nil {
-		return "", false
-	}
-	return s, true
 }

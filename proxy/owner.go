@@ -238,7 +238,7 @@ func describeKey(o *wire.Object) (table.Key, string) {
 		return k, `"owner" is not a principal`
 	}
 	raw, _ = o.Get("ref")
-	ref, ok := text(raw)
+	ref, ok := wire.Text(raw)
 	if !ok {
 		return k, `"ref" is not a string`
 	}

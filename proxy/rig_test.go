@@ -15,7 +15,7 @@ import (
 // rig drives sessions in memory: it holds what production's loops hold, without
 // a socket, a goroutine or a clock, and no rule. The test plays both sides.
 type rig struct {
-	t     *testing.T
+	t     testing.TB
 	world *World
 	now   int64
 	ends  map[ConnID]*end
@@ -75,7 +75,7 @@ func (f *fakeLaunches) answer() {
 	}
 }
 
-func newRig(t *testing.T) *rig {
+func newRig(t testing.TB) *rig {
 	r := &rig{t: t, ends: make(map[ConnID]*end), now: 1_700_000_000_000,
 		facts: &fakeLaunches{configured: map[string]bool{}, stale: map[string]bool{}}}
 	r.world = &World{
@@ -179,7 +179,7 @@ func data(ty wire.Type, channel uint16, epoch uint32, body string) []byte {
 
 type doc = map[string]any
 
-func body(t *testing.T, f wire.Frame) doc {
+func body(t testing.TB, f wire.Frame) doc {
 	t.Helper()
 	var d doc
 	require.NoError(t, json.Unmarshal(f.Body, &d), "%s", f.Body)

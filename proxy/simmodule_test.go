@@ -242,7 +242,11 @@ func (m *simModule) take(f wire.Frame) {
 func (m *simModule) bind(f wire.Frame) {
 	s := m.sim
 	var b struct {
-		bindBody
+		Channel  uint16 `json:"route_channel"`
+		Epoch    uint32 `json:"epoch"`
+		Identity struct {
+			Session string `json:"session"`
+		} `json:"identity"`
 		Scope *struct {
 			Owner struct {
 				ModuleID string `json:"module_id"`
@@ -265,7 +269,7 @@ func (m *simModule) bind(f wire.Frame) {
 	if wanted := s.refs[b.Identity.Session]; got != wanted {
 		s.fail("%s is bound to %v for an open of %v", m.name(), got, wanted)
 	}
-	m.binds = append(m.binds, simBind{corr: f.Corr, at: b.leg(), tag: b.Identity.Session})
+	m.binds = append(m.binds, simBind{corr: f.Corr, at: leg{b.Channel, b.Epoch}, tag: b.Identity.Session})
 	if m.id != "slow" && s.chance(50) {
 		m.answer()
 	}

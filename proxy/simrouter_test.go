@@ -191,8 +191,12 @@ func (c *simConn) request(f wire.Frame) {
 }
 
 func (c *simConn) open(f wire.Frame, b simOpenBody) {
-	var t target
-	var i identity
+	var t struct {
+		ModuleID string `json:"module_id"`
+	}
+	var i struct {
+		Session string `json:"session"`
+	}
 	if json.Unmarshal(b.Target, &t) != nil || json.Unmarshal(b.Identity, &i) != nil {
 		c.refuse(f.Corr, wire.CodeInvalidControlBody)
 		return

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -79,6 +80,26 @@ func (o *Object) drop(name string, from int) {
 	o.Members = kept
 }
 
+// size is how long the object is when it is rendered, at most.
+func (o *Object) size() int {
+	n := len("{}")
+	for i := range o.Members {
+		m := &o.Members[i]
+		n += max(len(m.name), 6*len(m.Name)+2) + len(m.Raw) + len(":,")
+	}
+	return n
+}
+
+// AppendFrame appends a whole frame whose body is the object.
+func (o *Object) AppendFrame(b []byte, h Header) []byte {
+	b = slices.Grow(b, HeaderLen+o.size())
+	start := len(b)
+	b = o.Append(h.Append(b))
+	h.Len = uint32(len(b) - start - HeaderLen)
+	h.Append(b[:start])
+	return b
+}
+
 // Append renders the object to b. Members that were not set are rendered byte
 // for byte.
 func (o *Object) Append(b []byte) []byte {
@@ -99,15 +120,15 @@ func (o *Object) Append(b []byte) []byte {
 	return append(b, '}')
 }
 
-// IsNull reports whether raw is JSON's null.
-func IsNull(raw jsontext.Value) bool { return string(bytes.TrimSpace(raw)) == "null" }
-
 // Unmarshal decodes raw into v as the sidecar's own members are decoded:
 // unknown and repeated members, members in another case and invalid UTF-8 are
 // refused.
 func Unmarshal(raw []byte, v any) error {
 	return json.Unmarshal(raw, v, json.RejectUnknownMembers(true))
 }
+
+// usualMembers is how many members most bodies have at most.
+const usualMembers = 8
 
 // splitter walks a body once. It never recurses, so no depth can hurt it.
 type splitter struct {
@@ -125,6 +146,7 @@ func (s *splitter) object() (Object, error) {
 	if s.take('}') {
 		return o, s.end()
 	}
+	o.Members = make([]Member, 0, usualMembers)
 	for {
 		start := s.i
 		if !s.str() {
@@ -159,13 +181,51 @@ func (s *splitter) object() (Object, error) {
 // stands: it can't be one of ours, and the router refuses it.
 func unquote(quoted []byte) string {
 	if bytes.IndexByte(quoted, '\\') < 0 {
-		return string(quoted[1 : len(quoted)-1])
+		return memberName(quoted[1 : len(quoted)-1])
 	}
 	name, err := jsontext.AppendUnquote(nil, quoted)
 	if err != nil && len(name) == 0 {
 		return string(quoted)
 	}
 	return string(name)
+}
+
+// memberName is string(b), without an allocation for the names that come with
+// every open and bind.
+func memberName(b []byte) string {
+	switch string(b) {
+	case "op":
+		return "op"
+	case "kind":
+		return "kind"
+	case "module_id":
+		return "module_id"
+	case "target":
+		return "target"
+	case "identity":
+		return "identity"
+	case "project_root":
+		return "project_root"
+	case "harness":
+		return "harness"
+	case "session":
+		return "session"
+	case "principal":
+		return "principal"
+	case "scope":
+		return "scope"
+	case "epoch":
+		return "epoch"
+	case "route_channel":
+		return "route_channel"
+	case "route_epoch":
+		return "route_epoch"
+	case "consumer_identity":
+		return "consumer_identity"
+	case "consumer_capabilities":
+		return "consumer_capabilities"
+	}
+	return string(b)
 }
 
 func (s *splitter) space() {
