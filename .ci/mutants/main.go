@@ -32,7 +32,7 @@ func main() {
 func run() error {
 	only := flag.String("only", "", "run the mutants whose row, test or file matches")
 	parallel := flag.Int("j", 2, "how many at once")
-	limit := flag.Duration("timeout", 90*time.Second, "of one mutant, its compilation included")
+	limit := flag.Duration("timeout", 4*time.Minute, "of one mutant, its compilation included")
 	flag.Parse()
 	filter, err := regexp.Compile(*only)
 	if err != nil {

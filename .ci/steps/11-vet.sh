@@ -1,2 +1,3 @@
+# limit: 900
 set -euo pipefail
 go vet ./...

@@ -1,3 +1,4 @@
+# limit: 600
 # What is generated and committed is what the generator makes today.
 set -euo pipefail
 before=$(git status --porcelain; git diff)

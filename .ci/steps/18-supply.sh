@@ -1,4 +1,4 @@
-# limit: 600
+# limit: 900
 # What we are built of, and that anybody can build the same: the licence of every module, go.sum's
 # word on what lies in the module cache, and two builds, from another folder with an empty cache, that
 # are the same bytes. Nothing is fetched. A vulnerability data base is not asked: it is on the network.

@@ -1,4 +1,4 @@
-# limit: 600
+# limit: 900
 # Every fuzz target, ten seconds each, two at once; the one that looks for a
 # scope that two readers see differently a minute. A package is compiled once for
 # all of its targets.
@@ -15,7 +15,7 @@ run() { # BINARY PACKAGE TARGET
 	local log=$1.$3.log time=10s
 	[ "$3" = FuzzOpenNeverUnscoped ] && time=60s
 	if (cd "$2" && "$1" -test.run '^$' -test.fuzz "^$3\$" -test.fuzztime $time -test.fuzzminimizetime 1s -test.parallel 1 \
-		-test.timeout 120s -test.fuzzcachedir "$1.cache") >"$log" 2>&1; then
+		-test.timeout 300s -test.fuzzcachedir "$1.cache") >"$log" 2>&1; then
 		echo "$2 $3: $(grep -o 'execs: [0-9]*' "$log" | tail -1)"
 	else
 		echo "$2 $3 FAILED" && cat "$log"

@@ -1,4 +1,4 @@
-# limit: 300
+# limit: 600
 # Sessions, table, router and clock in one process, two thousand seeds. A seed
 # that fails is named, and replays exactly. 30-mutants shows that it finds five
 # named bugs within a few hundred.

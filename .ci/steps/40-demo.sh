@@ -1,4 +1,4 @@
-# limit: 120
+# limit: 300
 # The README's other command: the whole story on loopback, with Go alone.
 set -euo pipefail
 go run ./cmd/scopeward demo

@@ -1,4 +1,4 @@
-# limit: 900
+# limit: 1800
 # The oracle against the real router without scopes.
 set -euo pipefail
 built oracle

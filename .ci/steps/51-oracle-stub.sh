@@ -1,4 +1,4 @@
-# limit: 900
+# limit: 1200
 # The oracle against the stub router: it is as faithful as the tests that stand on it need it.
 set -euo pipefail
 go build -o "$CI_WORK/stubrouter" ./.ci/stubrouter

@@ -1,4 +1,4 @@
-# limit: 900
+# limit: 1800
 # The real router with SDK modules behind the sidecar. Nothing may skip. The seed is the commit's:
 # a failing sample can be played again.
 set -euo pipefail
@@ -8,7 +8,7 @@ export SCOPEWARD_E2E_SEED=${SCOPEWARD_E2E_SEED:-$((16#$(git rev-parse HEAD | cut
 echo "seed $SCOPEWARD_E2E_SEED"
 packages=$(grep -rl --include="*_test.go" SCOPEWARD_E2E . | xargs -n1 dirname | sort -u)
 # Faults and the soak have steps of their own.
-if ! go test -count=1 -timeout 14m -parallel 6 -v -skip '^(TestFaults|Test.*(Exhausted|Full|Spoilt|Upgraded)|TestSoak)$' $packages >"$CI_WORK/e2e.txt" 2>&1; then
+if ! go test -count=1 -timeout 25m -parallel 6 -v -skip '^(TestFaults|Test.*(Exhausted|Full|Spoilt|Upgraded)|TestSoak)$' $packages >"$CI_WORK/e2e.txt" 2>&1; then
 	grep -A 12 'Error Trace' "$CI_WORK/e2e.txt" | cut -c1-300 | tail -n 120
 	grep -e '--- FAIL' -e '^panic' -e '^FAIL' "$CI_WORK/e2e.txt"
 	exit 1
