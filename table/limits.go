@@ -12,8 +12,9 @@ const (
 	MaxExpiryAheadMS = 86_400_000
 	// MaxHolders is how many peers hold presence of an epoch.
 	MaxHolders = 8
-	// MaxEvents is how many events the change feed keeps.
-	MaxEvents = 1 << 16
+	// MaxEvents is how many events the change feed keeps, whoever reads it: more
+	// than the largest call makes. Each keeps its record alive.
+	MaxEvents = 1 << 15
 )
 
 // Limits are bounds that a test may lower. A field of zero is the contract's.
