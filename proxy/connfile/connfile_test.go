@@ -134,8 +134,16 @@ func TestPublishRefusesAFolderThatOthersMayWrite(t *testing.T) {
 func requireOneLine(t *testing.T, err error) {
 	t.Helper()
 	require.NotContains(t, err.Error(), "\n")
-	require.NotContains(t, err.Error(), "200")
-	require.NotContains(t, err.Error(), "201")
+	requireNoKey(t, err.Error())
+}
+
+// requireNoKey looks for the test key's first two bytes side by side, in the forms
+// that bytes are printed in. One byte alone proves nothing: a path holds such digits.
+func requireNoKey(t *testing.T, s string) {
+	t.Helper()
+	for _, form := range []string{"200 201", "200,201", "200, 201", "c8c9", "c8, 0xc9", "\xc8\xc9", `\xc8\xc9`, "yMnK"} {
+		require.NotContains(t, s, form)
+	}
 }
 
 func TestReadJudgesTheOpenedFile(t *testing.T) {
@@ -250,9 +258,8 @@ func TestKeyIsNeverPrinted(t *testing.T) {
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%x", "%q", "%d"} {
 		for _, v := range []any{f, &f, f.Key, []Secret{f.Key}} {
 			s := fmt.Sprintf(verb, v)
+			requireNoKey(t, s)
 			require.NotContains(t, s, "200", verb)
-			require.NotContains(t, s, "c8c9", verb)
-			require.NotContains(t, s, "\xc8\xc9", verb)
 			require.Contains(t, s, redacted, verb)
 		}
 	}
