@@ -11,7 +11,9 @@ import (
 	"scopeward/proxy/routertest"
 )
 
-// registered waits until the heal state's file names exactly these modules.
+const healedOne = "restarted a module that our end had stopped"
+
+// remembered waits until the heal state's file names exactly these modules.
 func (r *rig) remembered(want string) {
 	r.t.Helper()
 	eventually(r.t, "the heal state "+want, func() bool {
@@ -20,13 +22,27 @@ func (r *rig) remembered(want string) {
 	})
 }
 
-// relaunched waits for another launch than before, for as long as healing takes.
-func relaunched(t *testing.T, router *routertest.Router, before routertest.Launch) bool {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*healEvery)
+// relaunched waits for another launch than before, and for the log to have told of
+// healed of them in all.
+func (r *rig) relaunched(router *routertest.Router, before routertest.Launch, healed int) routertest.Launch {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
+	defer cancel()
+	next, err := router.AwaitLaunch(ctx, before.ModuleID, before)
+	require.NoError(r.t, err)
+	eventually(r.t, "the log's line", func() bool { return r.said(healedOne) >= healed })
+	require.Equal(r.t, healed, r.said(healedOne))
+	return next
+}
+
+// leftAlone sees that nothing has been launched after before when healing would
+// have looked three times.
+func (r *rig) leftAlone(router *routertest.Router, before routertest.Launch) {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(r.t.Context(), 3*healEvery)
 	defer cancel()
 	_, err := router.AwaitLaunch(ctx, before.ModuleID, before)
-	return err == nil
+	require.Error(r.t, err)
 }
 
 func TestAfterOurRestartTheModulesThatWeStoppedAreRestarted(t *testing.T) {
@@ -43,10 +59,9 @@ func TestAfterOurRestartTheModulesThatWeStoppedAreRestarted(t *testing.T) {
 	router.Exit(launches["a"], 0) // as an SDK does when its connection ends
 	r.start()
 	r.published()
-	require.True(t, relaunched(t, router, launches["a"]))
+	r.relaunched(router, launches["a"], 1)
 	router.Exit(launches["b"], 0) // a slow one, ended after our return
-	require.True(t, relaunched(t, router, launches["b"]))
-	require.Equal(t, 2, r.said("restarted a module that our end had stopped"))
+	r.relaunched(router, launches["b"], 2)
 }
 
 func TestWhatWeDidNotStopIsNotRestarted(t *testing.T) {
@@ -83,8 +98,8 @@ func TestWhatWeDidNotStopIsNotRestarted(t *testing.T) {
 			end(r, router, s, m, l)
 			r.start()
 			r.published()
-			require.False(t, relaunched(t, router, l))
-			require.Zero(t, r.said("restarted a module that our end had stopped"))
+			r.leftAlone(router, l)
+			require.Zero(t, r.said(healedOne))
 			require.Zero(t, r.said("a module that our end had stopped was not restarted"))
 		})
 	}
@@ -100,16 +115,12 @@ func TestAModuleThatEndsAgainAndAgainIsLeftAlone(t *testing.T) {
 	router.Exit(l, 0)
 	r.start()
 	r.published()
-	for range healTries {
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		next, err := router.AwaitLaunch(ctx, "m", l)
-		cancel()
-		require.NoError(t, err)
-		router.Exit(next, 0)
-		l = next
+	for n := range healTries {
+		l = r.relaunched(router, l, n+1)
+		router.Exit(l, 0)
 	}
-	require.False(t, relaunched(t, router, l))
-	require.Equal(t, healTries, r.said("restarted a module that our end had stopped"))
+	r.leftAlone(router, l)
+	require.Equal(t, healTries, r.said(healedOne))
 }
 
 func TestABrokenHealStateCostsNoMoreThanItself(t *testing.T) {
@@ -142,6 +153,6 @@ func TestAModuleThatWeCutOffIsRestarted(t *testing.T) {
 	m.Close()
 	m.Ended()
 	router.Exit(l, 0)
-	require.True(t, relaunched(t, router, l))
+	r.relaunched(router, l, 1)
 	r.remembered(`{"version":1,"modules":["m"]}`)
 }

@@ -72,14 +72,11 @@ func TestAnEndSurvivesARestartOfTheSidecarAndOfTheRouter(t *testing.T) {
 			require.Equal(t, "not_live", m.Describe("owner", "a").OK().Text("status"), "ended means ended in this incarnation")
 		}
 
+		gone := r.attached(s).Incarnation
 		router.Close()
 		router = r.startRouter("owner")
-		eventually(t, "the next router", func() bool { return s.Router().Attached })
-		r.published()
-		eventually(t, "the owner's next launch", func() bool {
-			m = routertest.DialModule(t, r.front)
-			return m.StartHello("owner", routertest.Nonce(router.Launch("owner"))).Wait().Code() == ""
-		})
+		r.reattached(s, gone)
+		m = r.owner(router.Launch("owner"))
 		require.Equal(t, want, results(m.Sync(1, head("a", 1), head("b", 1))))
 		r.stop(s)
 

@@ -73,13 +73,13 @@ func TestARouterThatIsNotThereIsWaitedForAndTheLogSaysSoOnce(t *testing.T) {
 	t.Run("no file", func(t *testing.T) {
 		r := newRig(t)
 		s := r.start()
+		eventually(t, "the first line", func() bool { return r.said(waiting) > 0 })
 		quiet(t, s, 3*lookEvery)
 		require.Equal(t, 1, r.said(waiting))
 		require.False(t, s.Router().Attached)
 		r.startRouter()
-		r.published()
+		r.attached(s)
 		require.Equal(t, 1, r.said(waiting))
-		eventually(t, "the state", func() bool { return s.Router().Attached })
 	})
 	t.Run("a stale file", func(t *testing.T) {
 		r := newRig(t)
@@ -88,6 +88,7 @@ func TestARouterThatIsNotThereIsWaitedForAndTheLogSaysSoOnce(t *testing.T) {
 		gone.Close()
 		require.NoError(t, connfile.Publish(r.router, f))
 		s := r.start()
+		eventually(t, "the first line", func() bool { return r.said(waiting) > 0 })
 		quiet(t, s, 3*lookEvery)
 		require.Equal(t, 1, r.said(waiting))
 		require.Contains(t, s.Router().Why, "stale")
@@ -123,9 +124,7 @@ func TestWhenTheRouterGoesOurFileGoesFirstAndANewWorldComesWithIt(t *testing.T) 
 	r.withdrawn()
 
 	r.startRouter("owner")
-	r.published()
-	eventually(t, "the router's state", func() bool { return s.Router().Attached })
-	require.NotEqual(t, first, s.Router().Incarnation)
+	require.NotEqual(t, first, r.attached(s).Incarnation)
 	reader := routertest.DialModule(t, r.front)
 	reader.Hello("reader")
 	require.Equal(t, "false", string(reader.Describe("owner", "s").Member("owner_synced")))
@@ -206,8 +205,7 @@ func TestALinkThatIsLostForGoodEndsEverySessionByOurActAndItsModulesAreHealed(t 
 	r := newRig(t)
 	router, x := r.startRelayed("owner")
 	s := r.start()
-	r.published()
-	first := s.Router().Incarnation
+	first := r.attached(s).Incarnation
 	launch := router.Launch("owner")
 	owner := routertest.DialModule(t, r.front)
 	owner.Hello("owner", routertest.Nonce(launch))
@@ -220,16 +218,15 @@ func TestALinkThatIsLostForGoodEndsEverySessionByOurActAndItsModulesAreHealed(t 
 	router.Exit(launch, 0)
 
 	r.leadThrough(router, newRelay(t, router.File().Endpoints[0].Address()))
-	require.True(t, relaunched(t, router, launch))
-	require.NotEqual(t, first, s.Router().Incarnation)
+	r.relaunched(router, launch, 1)
+	require.NotEqual(t, first, r.attached(s).Incarnation)
 }
 
 func TestALinkThatBreaksBeforeTheRouterDoesCostsNoSession(t *testing.T) {
 	r := newRig(t)
 	router, x := r.startRelayed("owner")
 	s := r.start()
-	r.published()
-	incarnation := s.Router().Incarnation
+	incarnation := r.attached(s).Incarnation
 	owner := routertest.DialModule(t, r.front)
 	launch := router.Launch("owner")
 	owner.Hello("owner", routertest.Nonce(launch))
