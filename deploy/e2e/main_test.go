@@ -19,6 +19,10 @@ func TestMain(m *testing.M) {
 		act(stage)
 		return
 	}
+	if name := os.Getenv(envFlood); name != "" {
+		flood(name)
+		return
+	}
 	code := m.Run()
 	for _, dir := range []string{build.dir, stubBuild.dir} {
 		if dir != "" {
