@@ -13,6 +13,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// clockSlack is how far apart one instant may lie on two clocks: they are read one
+// after the other, and a busy machine may stop us in between.
+const clockSlack = 2 * time.Second
+
 // addrFor is the listener's address that a kind of connect goes to.
 func addrFor(six bool, l4, l6 *net.TCPListener) string {
 	if six {
@@ -45,7 +49,7 @@ func TestEveryKindOfConnectIsAttributed(t *testing.T) {
 			id, err := InstanceOf(c.pid())
 			require.NoError(t, err)
 			require.Equal(t, id, got.Instance())
-			require.WithinRange(t, got.ConnectedAt, wallTime(before).Add(-time.Millisecond), time.Now().Add(time.Millisecond))
+			require.WithinRange(t, got.ConnectedAt, wallTime(before).Add(-clockSlack), time.Now().Add(clockSlack))
 			require.True(t, p.Alive())
 		})
 	}
@@ -100,7 +104,7 @@ func TestManyConnectsFromManyProcessesAreEachAttributed(t *testing.T) {
 		select {
 		case err := <-results:
 			require.NoError(t, err)
-		case <-time.After(30 * time.Second):
+		case <-time.After(time.Minute):
 			require.Fail(t, "a connection is missing")
 		}
 	}
@@ -115,7 +119,7 @@ func TestManyConnectsFromManyProcessesAreEachAttributed(t *testing.T) {
 
 // compareWithSaid reads the PID that the client says it is.
 func compareWithSaid(c *net.TCPConn, p *Peer) error {
-	if err := c.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+	if err := c.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 		return err
 	}
 	var b [8]byte

@@ -22,7 +22,7 @@ import (
 
 // childEnv makes the test binary a child: it reads commands from its standard
 // input, a line each, and answers each with a line: "ok ...", or what is wrong.
-// It ends with its input, and by itself after a minute.
+// It ends with its input, and by itself after three minutes.
 const childEnv = "SCOPEWARD_BPF_CHILD"
 
 // child is a process of the test binary that does as it is told.
@@ -157,7 +157,7 @@ func (s *childState) last() int { return s.socks[len(s.socks)-1] }
 // the namespace of what it does next.
 func childMain() {
 	runtime.LockOSThread()
-	time.AfterFunc(time.Minute, func() { os.Exit(3) })
+	time.AfterFunc(3*time.Minute, func() { os.Exit(3) })
 	s := &childState{}
 	if c, err := net.FileConn(os.NewFile(3, "pass")); err == nil {
 		s.pass = c.(*net.UnixConn)
@@ -317,7 +317,7 @@ var childCommands = map[string]func(s *childState, args []string) (string, error
 			return "", err
 		}
 		defer a.Close()
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := a.SelfProbe(ctx); err != nil {
 			return "", err

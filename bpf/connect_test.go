@@ -96,7 +96,7 @@ func connectAs(kind, addr, source string) (int, error) {
 }
 
 func dialGo(addr string) (int, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	var d net.Dialer
 	c, err := d.DialContext(ctx, "tcp", addr)
@@ -116,7 +116,7 @@ func dialGo(addr string) (int, error) {
 func waitConnected(fd int) error {
 	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}
 	for {
-		n, err := unix.Poll(fds, 20_000)
+		n, err := unix.Poll(fds, 60_000)
 		if err == unix.EINTR {
 			continue
 		}

@@ -183,7 +183,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	c.end()
 	l.Close()
 	for _, m := range []*ebpf.Map{a.hooks.connects, a.hooks.tuples, a.hooks.accepted} {
-		require.Eventually(t, func() bool { return entries(t, m) == 0 }, 10*time.Second, time.Millisecond, m.String())
+		require.Eventually(t, func() bool { return entries(t, m) == 0 }, time.Minute, time.Millisecond, m.String())
 	}
 }
 

@@ -37,7 +37,7 @@ func needRoot(t testing.TB) {
 }
 
 func testContext(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -58,7 +58,7 @@ func newTestListener(t testing.TB, addr string) *net.TCPListener {
 	l, err := ListenTCP(testContext(t), addr)
 	require.NoError(t, err)
 	t.Cleanup(func() { l.Close() })
-	require.NoError(t, l.SetDeadline(time.Now().Add(time.Minute)))
+	require.NoError(t, l.SetDeadline(time.Now().Add(3*time.Minute)))
 	return l
 }
 

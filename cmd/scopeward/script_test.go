@@ -59,7 +59,7 @@ func stubRouter() {
 	signal.Notify(end, syscall.SIGTERM, os.Interrupt)
 	select {
 	case <-end:
-	case <-time.After(time.Minute):
+	case <-time.After(5 * time.Minute):
 	}
 	r.Close()
 }
@@ -98,7 +98,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	var out, said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &said
 	ts.Check(cmd.Start())
-	timer := time.AfterFunc(20*time.Second, func() { cmd.Process.Kill() })
+	timer := time.AfterFunc(time.Minute, func() { cmd.Process.Kill() })
 	defer timer.Stop()
 	err = cmd.Wait()
 	fmt.Fprint(ts.Stdout(), out.String())
@@ -138,7 +138,7 @@ func waitFile(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	for end := time.Now().Add(10 * time.Second); ; <-tick.C {
+	for end := time.Now().Add(time.Minute); ; <-tick.C {
 		if _, err := os.Stat(ts.MkAbs(args[0])); err == nil {
 			return
 		}

@@ -36,7 +36,7 @@ func testParams() Params {
 func pair(t *testing.T, p Params, serve func(c net.Conn, hello ClientHello, err error)) net.Conn {
 	t.Helper()
 	client, server := net.Pipe()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	require.NoError(t, client.SetDeadline(deadline))
 	require.NoError(t, server.SetDeadline(deadline))
 	done := make(chan struct{})

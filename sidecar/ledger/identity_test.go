@@ -117,7 +117,7 @@ func write(path string, rnd *rand.Rand, round int) error {
 	if _, refused := send(newTable(l), "core", syncBody(1, records...), began); refused != nil {
 		return fmt.Errorf("%s: %s", refused.Code, refused.Message)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	return l.Close(ctx)
 }

@@ -128,7 +128,7 @@ func writerChild() int {
 		return 1
 	}
 	t := newTable(l)
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for i := 0; time.Now().Before(deadline); i++ {
 		rec := record(fmt.Sprintf("life-%s-%d", os.Getenv(envSeed), i), 1, "x", "y")
 		if _, refused := send(t, "core", syncBody(uint64(i+1), rec), began); refused != nil {

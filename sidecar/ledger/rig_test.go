@@ -100,7 +100,7 @@ func newTable(l *Ledger) *table.Table {
 func peerOf(owner string) table.Peer { return table.Peer{Conn: uint64(owner[0]), Registration: 1} }
 
 func (r *rig) stop() {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	require.NoError(r.t, r.Ledger.Close(ctx))
 }
@@ -162,7 +162,7 @@ func send(t *table.Table, owner, body string, now int64) (*table.Applied, *table
 
 func (r *rig) flush() {
 	r.t.Helper()
-	require.True(r.t, r.await(10*time.Second), "not written in 10 s")
+	require.True(r.t, r.await(time.Minute), "not written in a minute")
 }
 
 // entries reads the file from another process's point of view: a copy of it.

@@ -278,7 +278,7 @@ func TestAnOpenThatMeetsACompactionFollowsIt(t *testing.T) {
 		}
 		opened <- l
 	}()
-	require.Eventually(t, func() bool { return opens(t, path) == 2 }, 5*time.Second, time.Millisecond, "it waits for the lock")
+	require.Eventually(t, func() bool { return opens(t, path) == 2 }, time.Minute, time.Millisecond, "it waits for the lock")
 	require.NoError(t, (&CompactReport{}).compact(held, path, began+1000))
 	require.NoError(t, held.Close())
 	l := <-opened

@@ -105,7 +105,7 @@ func newTestServer(t testing.TB) *testServer {
 	s.Client = api.NewClient(s.socket)
 	t.Cleanup(func() {
 		s.Client.Close()
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		require.NoError(t, s.Server.Close(ctx))
 	})

@@ -119,21 +119,21 @@ func TestProbeOfARouterThatHangs(t *testing.T) {
 	require.True(t, h.Live)
 	require.False(t, h.Ready)
 	require.Equal(t, "failed", states(h)["describe"])
-	own, router := exchangeWith(t, func(c net.Conn) { c.Close() })
+	own, router := exchangeWith(t, time.Minute, func(c net.Conn) { c.Close() })
 	require.ErrorIs(t, own, errRouterWent)
 	require.ErrorIs(t, router, errRouterWent)
 }
 
 // A loop that is stuck answers nothing in time: that is ours.
 func TestProbeOfALoopThatIsStuck(t *testing.T) {
-	own, router := exchangeWith(t, func(c net.Conn) {})
+	own, router := exchangeWith(t, 200*time.Millisecond, func(c net.Conn) {})
 	require.ErrorIs(t, own, errNoAnswer)
 	require.ErrorIs(t, router, errNoAnswer)
 }
 
 // exchangeWith runs a probe's exchange against a peer that takes the requests
-// and then does something.
-func exchangeWith(t *testing.T, then func(net.Conn)) (own, router error) {
+// and then does something, for limit at most.
+func exchangeWith(t *testing.T, limit time.Duration, then func(net.Conn)) (own, router error) {
 	t.Helper()
 	near, far := net.Pipe()
 	defer near.Close()
@@ -144,7 +144,7 @@ func exchangeWith(t *testing.T, then func(net.Conn)) (own, router error) {
 		far.Read(make([]byte, 4096))
 		then(far)
 	}()
-	require.NoError(t, near.SetDeadline(time.Now().Add(200*time.Millisecond)))
+	require.NoError(t, near.SetDeadline(time.Now().Add(limit)))
 	own, router = exchange(near)
 	<-done
 	return own, router

@@ -17,7 +17,7 @@ import (
 // start runs the test binary as the manager's child and returns what it says.
 func start(t *testing.T, fake *systemdtest.Manager, role string, sockets ...*os.File) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	exe, err := os.Executable()
 	require.NoError(t, err)

@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 }
 
 func asExec() {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	file := os.Args[1]
 	os.Setenv(envRole, "program")

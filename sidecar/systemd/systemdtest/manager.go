@@ -25,7 +25,7 @@ type TB interface {
 }
 
 // patience bounds every wait.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // Message is one notification: its assignments by name.
 type Message map[string]string
