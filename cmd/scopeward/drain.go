@@ -63,7 +63,7 @@ func drained(req *api.DrainRequest, args []string) error {
 	if len(args) == 3 {
 		epoch, err := strconv.ParseUint(args[2], 10, 64)
 		if err != nil {
-			return usageError{fmt.Errorf("EPOCH %q is no number", args[2])}
+			return usageError{fmt.Errorf("EPOCH %q is no number: give the scope's, as scopes lists it", args[2])}
 		}
 		req.ScopeEpoch = &epoch
 	}

@@ -49,11 +49,12 @@ func exitCode(err error) int {
 		no      noError
 		timeout timeoutError
 		conf    *config.Error
+		failure *api.Failure
 	)
 	switch {
 	case err == nil:
 		return exitOK
-	case errors.As(err, &usage):
+	case errors.As(err, &usage), errors.As(err, &failure) && failure.Code == api.CodeBadRequest:
 		return exitUsage
 	case errors.As(err, &no):
 		return exitNo

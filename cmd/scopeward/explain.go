@@ -37,7 +37,7 @@ func newExplain() *cobra.Command {
 		if len(args) == 3 {
 			epoch, err := strconv.ParseUint(args[2], 10, 64)
 			if err != nil {
-				return usageError{fmt.Errorf("EPOCH %q is no number", args[2])}
+				return usageError{fmt.Errorf("EPOCH %q is no number: give the scope's, as scopes lists it", args[2])}
 			}
 			o.Epoch = &epoch
 		}

@@ -74,6 +74,9 @@ func absoluteRoot(root string) error {
 	if !filepath.IsAbs(root) {
 		return usageError{fmt.Errorf("--root %q is not absolute: give the whole path", root)}
 	}
+	if info, err := os.Stat(root); err != nil || !info.IsDir() {
+		return usageError{fmt.Errorf("--root %q is no folder: name one that is there", root)}
+	}
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strconv"
 	"strings"
@@ -12,7 +13,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"scopeward/sidecar/config"
 	"scopeward/sidecar/ledger"
 	"scopeward/table"
 )
@@ -34,9 +34,6 @@ func newLedger() *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(newLedgerImport(), newLedgerVerify(), newLedgerShow(), newLedgerProve(), newLedgerCompact())
-	for _, sub := range c.Commands() {
-		sub.Args = usageArgs(sub.Args)
-	}
 	return c
 }
 
@@ -48,11 +45,11 @@ func (l *ledgerFile) flags(c *cobra.Command) *cobra.Command {
 }
 
 // find is the path of the ledger.
-func (l *ledgerFile) find() (string, error) {
+func (l *ledgerFile) find(c *cobra.Command) (string, error) {
 	if l.path != "" {
 		return l.path, nil
 	}
-	cfg, err := config.Load(l.reach.config, os.Getenv)
+	cfg, err := l.reach.load(c, "the ledger with --ledger")
 	if err != nil {
 		return "", err
 	}
@@ -64,13 +61,19 @@ func (l *ledgerFile) find() (string, error) {
 
 // view opens the ledger to be read.
 func (l *ledgerFile) view(c *cobra.Command, read func(*ledger.View) error) error {
-	path, err := l.find()
+	path, err := l.find(c)
 	if err != nil {
 		return err
 	}
 	v, err := ledger.OpenView(path)
 	if errors.Is(err, ledger.ErrInUse) && (l.path == "" || l.reach.socket != "") {
 		return l.copied(c, err, read)
+	}
+	switch {
+	case errors.Is(err, ledger.ErrInUse):
+		return fmt.Errorf("%w: name the sidecar that has it with --socket, too, and read a copy", err)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%w: read it as the user that the sidecar runs as, or as root", err)
 	}
 	if err != nil {
 		return err
@@ -108,7 +111,7 @@ func newLedgerImport() *cobra.Command {
 		Short: "Append entries that were written elsewhere, JSON lines as show --json prints them; - is standard input",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			path, err := l.find()
+			path, err := l.find(c)
 			if err != nil {
 				return err
 			}
@@ -294,7 +297,7 @@ func newLedgerCompact() *cobra.Command {
 		Short: "Take what no longer says what is granted; the chain stays verifiable",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			path, err := l.find()
+			path, err := l.find(c)
 			if err != nil {
 				return err
 			}

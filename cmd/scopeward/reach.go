@@ -29,12 +29,18 @@ func (r *reach) client(c *cobra.Command) (*api.Client, error) {
 	if r.socket != "" {
 		return api.NewClient(r.socket), nil
 	}
-	if _, err := os.Stat(r.config); errors.Is(err, fs.ErrNotExist) && !c.Flags().Changed("config") {
-		return nil, usageError{fmt.Errorf("there is no %s: name the sidecar's socket with --socket, or its configuration with --config", r.config)}
-	}
-	cfg, err := config.Load(r.config, os.Getenv)
+	cfg, err := r.load(c, "the sidecar's socket with --socket")
 	if err != nil {
 		return nil, err
 	}
 	return api.NewClient(cfg.Operator.Socket), nil
+}
+
+// load reads the configuration. Where nobody named one and none is at the usual
+// place, it says what else could be named.
+func (r *reach) load(c *cobra.Command, instead string) (config.Config, error) {
+	if _, err := os.Stat(r.config); errors.Is(err, fs.ErrNotExist) && !c.Flags().Changed("config") {
+		return config.Config{}, usageError{fmt.Errorf("there is no %s: name %s, or its configuration with --config", r.config, instead)}
+	}
+	return config.Load(r.config, os.Getenv)
 }

@@ -138,5 +138,5 @@ func refusalRow(s *sheet, e api.Event) {
 	case e.Owner != "":
 		scope = fmt.Sprintf("%s/%s", name(e.Owner), name(e.Ref))
 	}
-	s.row(clock(e.AtMS), e.Kind, name(e.Code), e.Rule, scope, name(e.Principal), process(e.PID, e.Exe), name(e.Target), e.Message)
+	s.row(s.clock(e.AtMS), e.Kind, name(e.Code), e.Rule, scope, name(e.Principal), process(e.PID, e.Exe), name(e.Target), e.Message)
 }

@@ -21,21 +21,8 @@ func newRoot() *cobra.Command {
 	})
 	root.AddCommand(newRun(), newExec(), newCheck(), newDemo(), newLedger(), newVersion(),
 		newStatus(), newScopes(), newRoutes(), newLaunches(), newRefusals(), newExplain(), newDrain(), newWait(), newDoctor(), newInstall(), newUninstall())
-	for _, c := range append(root.Commands(), root) {
-		c.Args = usageArgs(c.Args)
-	}
+	root.InitDefaultCompletionCmd()
+	root.InitDefaultHelpCmd()
+	judgeArgs(root)
 	return root
-}
-
-// usageArgs makes a complaint about arguments one about usage.
-func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
-	return func(c *cobra.Command, args []string) error {
-		if check == nil {
-			return nil
-		}
-		if err := check(c, args); err != nil {
-			return usageError{fmt.Errorf("%w: see %s --help", err, c.CommandPath())}
-		}
-		return nil
-	}
 }

@@ -88,8 +88,14 @@ func span(d time.Duration) string {
 	return fmt.Sprintf("%dd%02dh", int(d.Hours())/24, int(d.Hours())%24)
 }
 
-// clock is a moment of the day.
-func clock(ms int64) string { return time.UnixMilli(ms).Format("15:04:05.000") }
+// clock is a moment: of today without the day.
+func (s *sheet) clock(ms int64) string {
+	at, layout := time.UnixMilli(ms), "15:04:05.000"
+	if at.Format(time.DateOnly) != s.now.Format(time.DateOnly) {
+		layout = "2006-01-02 " + layout
+	}
+	return at.Format(layout)
+}
 
 // name shows a name that a caller chose: it can't play with the terminal.
 func name(s string) string {

@@ -25,7 +25,7 @@ func TestReading(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/reading",
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "conf": conf, "waitfile": waitFile, "term": terminate, "secretless": secretless, "retry": retry,
+			"exits": exits, "conf": conf, "waitfile": waitFile, "term": terminate, "secretless": secretless, "retry": retry, "hangup": hangup,
 		},
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("HOME", e.WorkDir)
@@ -79,7 +79,7 @@ func story() {
 
 	if len(os.Args) > 4 && os.Args[4] == "expiry" {
 		owner.Apply(2, []any{routertest.Doc{"ref": "short", "scope_epoch": 3, "kind": "ephemeral", "carriers": []any{direct},
-			"expires_at_ms": time.Now().Add(time.Second).UnixMilli()}}, nil).OK()
+			"expires_at_ms": time.Now().Add(3 * time.Second).UnixMilli()}}, nil).OK()
 		client.Open("tool", routertest.Scope(routertest.Selector("core", "short", 3))).Drained("scope_ended")
 	}
 	told := strings.Join([]string{
@@ -94,7 +94,7 @@ func story() {
 	}
 	select {
 	case <-end:
-	case <-time.After(time.Minute):
+	case <-time.After(5 * time.Minute):
 	}
 	tb.finish()
 }
@@ -124,7 +124,7 @@ func (t *storyTB) await(path string) {
 		t.Fatalf("%v", err)
 	}
 	defer w.Close()
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(time.Minute)
 	for {
 		if _, err := connfile.Read(path); err == nil {
 			return
@@ -145,7 +145,7 @@ func retry(ts *testscript.TestScript, neg bool, args []string) {
 	pattern := regexp.MustCompile(args[0])
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for end := time.Now().Add(10 * time.Second); ; <-tick.C {
+	for end := time.Now().Add(time.Minute); ; <-tick.C {
 		_ = ts.Exec(args[1], args[2:]...) // a no is an answer
 		if pattern.MatchString(ts.ReadFile("stdout")) {
 			return
