@@ -69,7 +69,7 @@ func openCgroup(path string) (*os.File, error) {
 	if path == "" {
 		h, err := readHierarchy()
 		if err != nil {
-			return nil, err
+			return nil, noProc(err)
 		}
 		if h.path == "" {
 			return mountCgroup(h)
@@ -94,6 +94,12 @@ func openCgroup(path string) (*os.File, error) {
 		}
 	}
 	return dir, nil
+}
+
+// noProc says that /proc is missing: groups are opened and processes are read by
+// it, whichever way they are found.
+func noProc(err error) error {
+	return &NotSupportedError{Reason: "/proc can't be read", Remedy: "mount /proc", Err: err}
 }
 
 // mountCgroup makes a detached mount of cgroup2. It is in no mount table and

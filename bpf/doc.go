@@ -45,6 +45,7 @@
 //	programs detached behind our back               unknown, and SelfProbe says  -
 //	  the group does not hold both ends             unknown, and SelfProbe says  -
 //	no cgroup2, and we may not mount one            ErrNotSupported              known
+//	no /proc, or one without sockets                ErrNotSupported without any  ErrNotSupported
 //	CAP_BPF or CAP_NET_ADMIN missing                ErrNotSupported              own user's processes
 //	connected before SetPorts                       unknown                      known
 //	destination rewritten on its way to us          unknown                      unknown

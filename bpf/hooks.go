@@ -52,6 +52,9 @@ type namedMap struct {
 // loadHooks loads and attaches the programs. room overrides the size of the hash
 // maps, 0 keeps it.
 func loadHooks(cgroup string, room uint32) (*hooks, error) {
+	if _, err := os.Stat("/proc/self/fd"); err != nil {
+		return nil, noProc(err)
+	}
 	if err := initialNamespaces(); err != nil {
 		return nil, err
 	}

@@ -58,7 +58,10 @@ func openAttribution(c config.Attribution, inherited []*os.File, log *zap.Logger
 			zap.String("why", ns.Reason), zap.String("remedy", ns.Remedy))
 		return a, nil
 	}
-	remedy := `set it to "observe" or "off"`
+	remedy := `set it to "off"`
+	if c.Mode == config.AttributionEnforce {
+		remedy = `set it to "observe" or "off"`
+	}
 	if errors.As(err, &ns) && ns.Remedy != "" {
 		remedy = ns.Remedy + ", or " + remedy
 	}

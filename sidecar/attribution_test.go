@@ -79,6 +79,22 @@ func TestAttributionTriesItselfWhenItBegins(t *testing.T) {
 	<-ended
 }
 
+// What the programs do not see is nobody: the launch's own process is refused as
+// a thief is, and the sidecar is not ready.
+func TestEnforceWithProgramsThatSeeNothingLetsNobodyIn(t *testing.T) {
+	r := newRig(t)
+	r.cfg.Attribution = config.Attribution{Mode: config.AttributionEnforce, Match: config.MatchTree, Cgroup: emptyGroup(t)}
+	router, s := r.startBoth("mine")
+	mine := router.LaunchAs("mine", uint32(os.Getpid()))
+	routertest.DialModule(t, r.front).StartHello("mine", routertest.Nonce(mine)).Wait().Refused(wire.CodeReservedModule)
+	routertest.DialModule(t, router.Path()).Hello("mine", routertest.Nonce(mine))
+	routertest.Dial(t, r.front).OpenRefused(wire.CodeBadConsumerIdentity, "mine", routertest.As(mine))
+	eventually(t, "the fault", func() bool { return s.attribution.view().Fault != "" })
+	health := s.Health(t.Context())
+	require.True(t, health.Live)
+	require.False(t, health.Ready)
+}
+
 // emptyGroup is a control group without processes. Where the programs can't be
 // attached to one the test skips.
 func emptyGroup(t *testing.T) string {
