@@ -42,7 +42,7 @@ type feedLimits struct {
 
 func (l feedLimits) orDefault() feedLimits {
 	if l == (feedLimits{}) {
-		return feedLimits{page: 48 << 10, burst: 64 << 10, backlog: 1 << 20, bytes: 32 << 20, events: 1 << 16, scopes: 1 << 20}
+		return feedLimits{page: 48 << 10, burst: 64 << 10, backlog: 1 << 20, bytes: 32 << 20, events: table.MaxEvents, scopes: 1 << 20}
 	}
 	return l
 }

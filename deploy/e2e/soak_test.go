@@ -27,7 +27,7 @@ const (
 	checkEvery    = 10 * time.Second       // everything stands still and is compared
 	answeredAfter = 3 * time.Second        // a call that is not answered by then never is
 	lostOf        = 2000                   // at most one route of so many is lost to the router's race
-	residentSlack = 24 << 20               // bytes
+	residentSlack = 12 << 20               // bytes
 )
 
 // soak is the world of the soak.
