@@ -90,14 +90,16 @@ func TestSocketRefusesAnotherUser(t *testing.T) {
 	s := newTestServer(t)
 	require.NoError(t, os.Chmod(filepath.Dir(s.socket), 0o755))
 	require.NoError(t, os.Chmod(s.socket, 0o666))
-	self, err := os.ReadFile("/proc/self/exe")
+	// The links lead to the program and the folder even for a user who can't walk
+	// their paths.
+	folder, err := os.Open(filepath.Dir(s.socket))
 	require.NoError(t, err)
-	program := filepath.Join(filepath.Dir(s.socket), "stranger")
-	require.NoError(t, os.WriteFile(program, self, 0o755))
+	defer folder.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, program)
-	cmd.Env = []string{strangerEnv + "=" + s.socket}
+	cmd := exec.CommandContext(ctx, "/proc/self/exe")
+	cmd.ExtraFiles = []*os.File{folder}
+	cmd.Env = []string{strangerEnv + "=/proc/self/fd/3/" + filepath.Base(s.socket)}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: strangerUID, Gid: strangerUID}}
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
