@@ -14,8 +14,9 @@ import (
 // and writes what they wrote. One thread runs it, and only that thread touches
 // its sessions and writes their sockets; everybody else posts. It holds no rule.
 type Loop struct {
-	poll int // epoll descriptor
-	wake int // eventfd
+	kernel kernel
+	poll   int // epoll descriptor
+	wake   int // eventfd
 
 	mu     sync.Mutex
 	posted []func()
@@ -26,6 +27,8 @@ type Loop struct {
 	pairs  map[*pair]struct{}
 	byFD   map[int32]*side
 	ready  []*side // sides that have more to do without waiting
+	spare  []*side // empty: the memory of the line before
+	idling bool    // idle jobs are left
 	buf    []byte
 	timers []*pair // pairs with a deadline
 	times  times
@@ -48,7 +51,7 @@ func NewLoop() (*Loop, error) {
 		unix.Close(wake)
 		return nil, fmt.Errorf("epoll: %w", err)
 	}
-	return &Loop{poll: poll, wake: wake, pairs: make(map[*pair]struct{}), byFD: make(map[int32]*side), buf: make([]byte, readSize)}, nil
+	return &Loop{kernel: rawKernel{}, poll: poll, wake: wake, pairs: make(map[*pair]struct{}), byFD: make(map[int32]*side), buf: make([]byte, readSize)}, nil
 }
 
 // post runs f on the loop's thread. It never blocks. After the loop has been
@@ -136,26 +139,7 @@ func (l *Loop) Run() {
 	defer giveRoom(-1)
 	runtime.LockOSThread()
 	preferBatches()
-	events := make([]unix.EpollEvent, 128)
-	idle := false
-	for {
-		wait := l.timeout()
-		if idle {
-			wait = 0
-		}
-		n, err := rawWait(l.poll, events, wait)
-		if err != nil && err != unix.EINTR {
-			break
-		}
-		for _, ev := range events[:max(n, 0)] {
-			l.event(ev)
-		}
-		if l.runPosted() {
-			break
-		}
-		l.runReady()
-		idle = l.runIdle()
-		l.runTimers()
+	for events := make([]unix.EpollEvent, 128); l.turn(events); {
 	}
 	for p := range l.pairs {
 		l.drop(p, "shut down")
@@ -165,6 +149,25 @@ func (l *Loop) Run() {
 	l.closed = true
 	unix.Close(l.poll)
 	unix.Close(l.wake)
+}
+
+// turn waits once and does all that there is to do then. It reports whether there
+// will be another turn.
+func (l *Loop) turn(events []unix.EpollEvent) bool {
+	n, err := l.kernel.wait(l.poll, events, l.timeout())
+	if err != nil && err != unix.EINTR {
+		return false
+	}
+	for _, ev := range events[:max(n, 0)] {
+		l.event(ev)
+	}
+	if l.runPosted() {
+		return false
+	}
+	l.runReady()
+	l.idling = l.runIdle()
+	l.runTimers()
+	return true
 }
 
 func (l *Loop) event(ev unix.EpollEvent) {
@@ -234,18 +237,20 @@ func (l *Loop) runIdle() bool {
 
 func (l *Loop) runReady() {
 	line := l.ready
-	l.ready = nil
+	l.ready = l.spare
 	for _, sd := range line {
 		sd.queued = false
 		if sd.fd >= 0 && sd.pair.loop.Load() == l {
 			l.read(sd)
 		}
 	}
+	clear(line)
+	l.spare = line[:0]
 }
 
 // timeout is how long the loop may wait, in milliseconds; -1 is for ever.
 func (l *Loop) timeout() int {
-	if len(l.ready) > 0 {
+	if len(l.ready) > 0 || l.idling {
 		return 0
 	}
 	if len(l.timers) == 0 {

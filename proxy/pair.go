@@ -60,7 +60,7 @@ func (l *Loop) read(sd *side) {
 		if !sd.readable || p.linger || !p.mayRead(sd) {
 			return
 		}
-		n, err := rawRead(sd.fd, l.buf)
+		n, err := l.kernel.read(sd.fd, l.buf)
 		switch {
 		case n > 0:
 			to := &p.sides[sd.dir.other()]
@@ -200,7 +200,7 @@ func (l *Loop) send(sd *side, segs [][]byte, goodbye bool) {
 func (l *Loop) write(sd *side, b []byte) (int, bool) {
 	done := 0
 	for done < len(b) {
-		n, err := rawWrite(sd.fd, b[done:])
+		n, err := l.kernel.write(sd.fd, b[done:])
 		switch {
 		case n > 0:
 			done += n

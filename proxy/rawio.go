@@ -14,13 +14,21 @@ import (
 // at every wait costs more than the relay does. A collection stops the loop as it
 // stops any running thread: by a signal, which ends the wait.
 
-func rawRead(fd int, b []byte) (int, error) {
-	return rawCall(unix.SYS_RECVFROM, fd, b)
+// kernel is what a loop asks of the kernel for what it relays, and all of it.
+type kernel interface {
+	read(fd int, b []byte) (int, error)
+	write(fd int, b []byte) (int, error)
+
+	// wait waits for events, for ms milliseconds or, when ms is negative, for ever.
+	wait(poll int, events []unix.EpollEvent, ms int) (int, error)
 }
 
-func rawWrite(fd int, b []byte) (int, error) {
-	return rawCall(unix.SYS_SENDTO, fd, b)
-}
+// rawKernel asks without the runtime's knowledge.
+type rawKernel struct{}
+
+func (rawKernel) read(fd int, b []byte) (int, error) { return rawCall(unix.SYS_RECVFROM, fd, b) }
+
+func (rawKernel) write(fd int, b []byte) (int, error) { return rawCall(unix.SYS_SENDTO, fd, b) }
 
 func rawCall(call uintptr, fd int, b []byte) (int, error) {
 	n, _, errno := unix.RawSyscall6(call, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)),
@@ -31,9 +39,7 @@ func rawCall(call uintptr, fd int, b []byte) (int, error) {
 	return int(n), nil
 }
 
-// rawWait waits for events, for ms milliseconds or, when ms is negative, for
-// ever.
-func rawWait(poll int, events []unix.EpollEvent, ms int) (int, error) {
+func (rawKernel) wait(poll int, events []unix.EpollEvent, ms int) (int, error) {
 	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(poll), uintptr(unsafe.Pointer(unsafe.SliceData(events))),
 		uintptr(len(events)), uintptr(ms), 0, 0)
 	if errno != 0 {

@@ -11,11 +11,12 @@ import (
 
 // newTestPair is a session on a loop that the test runs by hand, and the far ends
 // of its two sockets.
-func newTestPair(t *testing.T) (l *Loop, p *pair, peer, router int) {
+func newTestPair(t testing.TB) (l *Loop, p *pair, peer, router int) {
 	t.Helper()
 	l, err := NewLoop()
 	require.NoError(t, err)
-	p = &pair{session: newRig(t).connect().s, home: l, done: func(string) {}}
+	test, _ := t.(*testing.T)
+	p = &pair{session: newRig(test).connect().s, home: l, done: func(string) {}}
 	p.loop.Store(l)
 	far := [2]int{}
 	for d := range p.sides {
