@@ -41,6 +41,7 @@ type entry struct {
 	record         *Record
 	raw            string // as it came, "" where nobody will ask
 	recalled       bool   // an accepted call of the owner's held it
+	last           *scope // live under the ref after that call, nil for none
 	onlyIfIdle     bool
 	targetsInvalid bool // a carrier's list of targets is out of bounds
 	contradiction  Code // of its attributes, whoever the owner is

@@ -34,7 +34,7 @@ func (s *staged) evaluateLocked() {
 	}
 	for i := range s.call.entries {
 		e := &s.call.entries[i]
-		e.held = s.owner.heldAfter(e.record.Ref, s.now)
+		e.held = s.heldLocked(e)
 		e.newLink = e.record.Parent != nil &&
 			(e.held == nil || e.held.ID.Epoch != e.record.Epoch || !e.held.Record.sameParent(e.record))
 		e.refused = s.judgeLocked(e)
@@ -48,6 +48,18 @@ func (s *staged) evaluateLocked() {
 	if s.links {
 		s.settleNewLinksLocked()
 	}
+}
+
+// heldLocked is the session live under e's ref once the sweep has run. A session
+// that was live after an earlier call and has not ended is live still.
+func (s *staged) heldLocked(e *entry) *scope {
+	if e.last == nil || e.last.ended {
+		return s.owner.heldAfter(e.record.Ref, s.now)
+	}
+	if e.last.Record.Passed(s.now) {
+		return nil
+	}
+	return e.last
 }
 
 // fallBack leaves what was held before the record in place.

@@ -26,13 +26,14 @@ type recalled struct {
 type recalledRecord struct {
 	raw            string
 	record         *Record
+	live           *scope // under its ref after that call, nil for none
 	onlyIfIdle     bool
 	targetsInvalid bool
 }
 
-func (r recalledRecord) entry() entry {
+func (r *recalledRecord) entry() entry {
 	return entry{
-		raw: r.raw, recalled: true, record: r.record,
+		raw: r.raw, recalled: true, record: r.record, last: r.live,
 		onlyIfIdle: r.onlyIfIdle, targetsInvalid: r.targetsInvalid, contradiction: r.record.Attributes.contradiction(),
 	}
 }
@@ -63,7 +64,7 @@ func (r *recall) keep(c *call) {
 	set := &recalled{records: make([]recalledRecord, len(c.entries)), index: c.index}
 	for i := range c.entries {
 		e := &c.entries[i]
-		set.records[i] = recalledRecord{e.raw, e.record, e.onlyIfIdle, e.targetsInvalid}
+		set.records[i] = recalledRecord{e.raw, e.record, e.now, e.onlyIfIdle, e.targetsInvalid}
 	}
 	set.bytes = sync.OnceValue(set.hash)
 	r.mu.Lock()

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -111,16 +112,48 @@ func TestRecall_OtherOrdersAreRecognizedToo(t *testing.T) {
 	})
 }
 
-func BenchmarkRecall10000(b *testing.B) {
-	bed := newBed(b)
-	body := []byte(syncBody(1, repeat(10_000, benchRecord)...))
-	call, _ := bed.Table.DecodeSync("core", body)
-	if _, refused := bed.Table.Sync(bed.claim("core"), call, start); refused != nil {
-		b.Fatal(refused.Message)
+// TestRecall_AnotherRefInTheSamePlace renames one record of a set.
+func TestRecall_AnotherRefInTheSamePlace(t *testing.T) {
+	b := newBed(t)
+	lines := repeat(80, func(i int) string { return fmt.Sprintf("s%d@1 carrier=aft->a,b,c", i) })
+	sync := func(generation uint64) (*Applied, *Refusal) {
+		call, refused := b.Table.DecodeSync("core", []byte(syncBody(generation, lines...)))
+		require.Nil(t, refused)
+		return b.Table.Sync(b.claim("core"), call, start)
 	}
-	b.SetBytes(int64(len(body)))
-	b.ReportAllocs()
-	for b.Loop() {
-		bed.Table.DecodeSync("core", body)
+	_, refused := sync(1)
+	require.Nil(t, refused)
+	lines[7] = "renamed@1"
+	a, refused := sync(2)
+	require.Nil(t, refused)
+	require.Equal(t, []string{"s7@1"}, endedRefs(a))
+	require.Equal(t, "1", b.live("core/renamed"))
+	lines[7] = "s8@1"
+	_, refused = sync(3)
+	require.Equal(t, CodeInvalidControlBody, refused.Code, "it is there twice")
+}
+
+// BenchmarkRecall10000 sends a full set again, from its body to its reply.
+func BenchmarkRecall10000(b *testing.B) {
+	g := newGrown(b, 1, 10_000)
+	bodies := [2]string{g.body, strings.Replace(g.body, "agent-00000", "agent-xxxxx", 1)}
+	for name, changes := range map[string]int{"unchanged": 0, "one-change": 1} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			var took []time.Duration
+			for i := 0; b.Loop(); i++ {
+				g.generation++
+				body := fmt.Appendf(nil, `{"op":"scope.sync","generation":%d,"scopes":[%s]}`, g.generation, bodies[i%2*changes])
+				began := time.Now()
+				call, _ := g.DecodeSync("core", body)
+				a, refused := g.Sync(g.claim("core"), call, start)
+				if refused != nil {
+					b.Fatal(refused.Message)
+				}
+				a.AppendReply(make([]byte, 0, a.ReplyRoom()))
+				took = append(took, time.Since(began))
+			}
+			reportMedian(b, took, "ns", 1)
+		})
 	}
 }
