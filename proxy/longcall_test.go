@@ -55,3 +55,25 @@ func judged(t *testing.T, body string, registered bool) (v verdictOnCall) {
 	}
 	return v
 }
+
+// TestNobodyWaitsForALongCallsDecoding leaves a sync where it is decoded: the same
+// owner's scopes are read and opened meanwhile, and its own data passes.
+func TestNobodyWaitsForALongCallsDecoding(t *testing.T) {
+	r := newRig(t)
+	var jobs []func()
+	o, m, c := r.module("owner"), r.module("tool"), r.connect()
+	o.sync(1, record("s", 1, directCarrier))
+	r.world.work = func(job func()) { jobs = append(jobs, job) }
+	long := `{"op":"scope.sync","generation":2,"scopes":[]` + strings.Repeat(" ", largeCall) + `}`
+	o.fromPeer(frame(wire.Request, 50, long), data(wire.Push, 3, 1, "passes"))
+	require.Len(t, jobs, 1)
+	require.Empty(t, o.toPeer())
+	require.Equal(t, "passes", string(r.one(o.toRouter()).Body))
+
+	require.Contains(t, string(m.call(wire.OpScopeDescribe, doc{"owner": selector("s", 1)["owner"], "ref": "s"}).Body), `"status":"live"`)
+	r.opened(c, m, "s", 1, 1)
+
+	jobs[0]()
+	require.Equal(t, uint64(50), r.one(o.toPeer()).Corr)
+	require.Len(t, c.toPeer(), 2, "the push and the Goodbye of the route that the call has drained")
+}

@@ -133,6 +133,29 @@ func TestRecall_AnotherRefInTheSamePlace(t *testing.T) {
 	require.Equal(t, CodeInvalidControlBody, refused.Code, "it is there twice")
 }
 
+// TestRecall_WhatHappenedBetweenTwoSetsCounts ends, changes and expires records
+// before the same bytes come again.
+func TestRecall_WhatHappenedBetweenTwoSetsCounts(t *testing.T) {
+	b := newBed(t)
+	lines := append(repeat(80, func(i int) string { return fmt.Sprintf("s%d@1 carrier=aft->a,b,c", i) }), due("late@1", 1000))
+	sync := func() []string {
+		call, refused := b.Table.DecodeSync("core", []byte(syncBody(b.nextGen("core"), lines...)))
+		require.Nil(t, refused)
+		a, refused := b.Table.Sync(b.claim("core"), call, b.now)
+		require.Nil(t, refused)
+		return outcomesOf(a)
+	}
+	sync()
+	b.apply("core", "end s3@1", "s4@1 child=other")
+	b.now += 2000
+	got := sync()
+	require.Equal(t, string(CodeEpochEnded), got[3])
+	require.Equal(t, "updated", got[4])
+	require.Equal(t, "unchanged", got[5])
+	require.Equal(t, string(CodeExpired), got[80])
+	require.Equal(t, got[3], sync()[3], "and again")
+}
+
 // BenchmarkRecall10000 sends a full set again, from its body to its reply.
 func BenchmarkRecall10000(b *testing.B) {
 	g := newGrown(b, 1, 10_000)
