@@ -31,7 +31,10 @@ type Loop struct {
 	idling bool    // idle jobs are left
 	buf    []byte
 	timers []*pair // pairs with a deadline
-	times  times
+
+	greetings map[int32]*greeting
+	line      []*greeting // by deadline
+	times     times
 }
 
 // NewLoop makes a loop. [Loop.Run] runs it.
@@ -51,7 +54,7 @@ func NewLoop() (*Loop, error) {
 		unix.Close(wake)
 		return nil, fmt.Errorf("epoll: %w", err)
 	}
-	return &Loop{kernel: rawKernel{}, poll: poll, wake: wake, pairs: make(map[*pair]struct{}), byFD: make(map[int32]*side), buf: make([]byte, readSize)}, nil
+	return &Loop{kernel: rawKernel{}, poll: poll, wake: wake, pairs: make(map[*pair]struct{}), byFD: make(map[int32]*side), greetings: make(map[int32]*greeting), buf: make([]byte, readSize)}, nil
 }
 
 // post runs f on the loop's thread. It never blocks. After the loop has been
@@ -103,12 +106,17 @@ func (l *Loop) adopt(p *pair) {
 	for i := range p.sides {
 		sd := &p.sides[i]
 		l.byFD[int32(sd.fd)] = sd
-		ev := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLOUT | unix.EPOLLRDHUP | epollET, Fd: int32(sd.fd)}
-		if err := unix.EpollCtl(l.poll, unix.EPOLL_CTL_ADD, sd.fd, &ev); err != nil {
+		if err := l.watch(sd.fd); err != nil && err != unix.EEXIST { // it was watched in its greeting
 			l.drop(p, "epoll: "+err.Error())
 			return
 		}
 	}
+}
+
+// watch asks for a socket's edges.
+func (l *Loop) watch(fd int) error {
+	ev := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLOUT | unix.EPOLLRDHUP | epollET, Fd: int32(fd)}
+	return unix.EpollCtl(l.poll, unix.EPOLL_CTL_ADD, fd, &ev)
 }
 
 // move hands a pair to another loop. An opener and its module on one thread
@@ -141,6 +149,9 @@ func (l *Loop) Run() {
 	preferBatches()
 	for events := make([]unix.EpollEvent, 128); l.turn(events); {
 	}
+	for _, g := range l.greetings {
+		l.dismiss(g, "shut down")
+	}
 	for p := range l.pairs {
 		l.drop(p, "shut down")
 	}
@@ -167,6 +178,7 @@ func (l *Loop) turn(events []unix.EpollEvent) bool {
 	l.runReady()
 	l.idling = l.runIdle()
 	l.runTimers()
+	l.runGreetings()
 	return true
 }
 
@@ -178,6 +190,10 @@ func (l *Loop) event(ev unix.EpollEvent) {
 	}
 	sd := l.byFD[ev.Fd]
 	if sd == nil {
+		if g := l.greetings[ev.Fd]; g != nil {
+			g.hup = g.hup || ev.Events&(unix.EPOLLERR|unix.EPOLLHUP|unix.EPOLLRDHUP) != 0
+			l.greet(g)
+		}
 		return
 	}
 	if ev.Events&(unix.EPOLLERR|unix.EPOLLHUP|unix.EPOLLRDHUP) != 0 {
@@ -253,7 +269,7 @@ func (l *Loop) timeout() int {
 	if len(l.ready) > 0 || l.idling {
 		return 0
 	}
-	if len(l.timers) == 0 {
+	if len(l.timers)+len(l.line) == 0 {
 		return -1
 	}
 	return 50

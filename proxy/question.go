@@ -8,11 +8,12 @@ import (
 )
 
 // Peers learns of every accepted connection, so that attribution can say whose
-// it is. Its methods are called on the connection's own handshake goroutine.
+// it is.
 type Peers interface {
-	// Accepted comes before the connection's first byte is read.
+	// Accepted comes before the connection's first byte is read, on a goroutine of
+	// its own: it may take its time.
 	Accepted(id ConnID, c *net.TCPConn)
-	// Closed comes once, when nothing more will be asked of it.
+	// Closed comes once, when nothing more will be asked of it. It must not block.
 	Closed(id ConnID)
 }
 

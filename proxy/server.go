@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"go.uber.org/zap"
-	"golang.org/x/sys/unix"
 
 	"scopeward/proxy/handshake"
 	"scopeward/table"
@@ -39,9 +38,6 @@ const Loops = 3
 // at most one second apart.
 const sweepEvery = 900 * time.Millisecond
 
-// dialTimeout bounds the upstream connection and handshake of one session.
-const dialTimeout = handshake.Timeout
-
 // Server accepts connections, authenticates both sides of each, and hands them
 // to its loops. It owns every goroutine of this package.
 type Server struct {
@@ -55,7 +51,7 @@ type Server struct {
 	mu        sync.Mutex
 	closed    bool
 	listeners map[net.Listener]struct{}
-	pending   map[net.Conn]struct{} // in their handshake
+	greetings map[*greeting]struct{} // unauthenticated
 	world     *World
 	conns     map[ConnID]*pair
 	sweeper   context.CancelFunc
@@ -72,7 +68,7 @@ func NewServer(p Params) (*Server, error) {
 		p:         p,
 		slots:     make(chan struct{}, handshake.MaxUnauthenticated),
 		listeners: make(map[net.Listener]struct{}),
-		pending:   make(map[net.Conn]struct{}),
+		greetings: make(map[*greeting]struct{}),
 		conns:     make(map[ConnID]*pair),
 	}
 	for range Loops {
@@ -100,7 +96,8 @@ func (s *Server) Attach(up Upstream, incarnation string) *World {
 		up:          up, pass: up.Pass,
 		log: s.p.Log, launches: s.p.Launches, recorder: s.p.Recorder, journal: s.p.Journal, now: s.p.Now,
 		post: s.post, work: s.work,
-		opens: make(map[string]*open),
+		opens:  make(map[string]*open),
+		spares: newSpares(up),
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s.mu.Lock()
@@ -115,6 +112,7 @@ func (s *Server) Attach(up Upstream, incarnation string) *World {
 	}
 	s.wg.Go(func() { sweep(ctx, w) })
 	s.wg.Go(func() { w.follow(ctx) })
+	s.wg.Go(func() { w.spares.fill(ctx, s.p.Log) })
 	return w
 }
 
@@ -140,8 +138,8 @@ func (s *Server) Detach() {
 		s.sweeper = nil
 	}
 	s.world = nil
-	for c := range s.pending {
-		_ = c.Close()
+	for g := range s.greetings {
+		g.loop.post(func() { g.loop.dismiss(g, "the router is gone") })
 	}
 	s.mu.Unlock()
 	s.cutAll("the router is gone")
@@ -195,127 +193,28 @@ func (s *Server) wait(l net.Listener, d time.Duration) bool {
 	return ok
 }
 
-func (s *Server) accepted(c net.Conn) {
-	tcp, ok := c.(*net.TCPConn)
-	if !ok {
-		_ = c.Close()
-		return
-	}
-	select {
-	case s.slots <- struct{}{}:
-	default: // as the router does at its limit
-		_ = c.Close()
-		return
-	}
-	s.mu.Lock()
-	w := s.world
-	if s.closed || w == nil {
-		s.mu.Unlock()
-		<-s.slots
-		_ = c.Close()
-		return
-	}
-	s.pending[c] = struct{}{}
-	s.wg.Add(1)
-	s.mu.Unlock()
-	go func() {
-		defer s.wg.Done()
-		s.authenticate(w, tcp)
-		_ = c.Close()
-		s.mu.Lock()
-		delete(s.pending, c)
-		s.mu.Unlock()
-		<-s.slots
-	}()
-}
-
-// authenticate runs the handshake on both sides and starts the session.
-func (s *Server) authenticate(w *World, c *net.TCPConn) {
-	id := s.next.Add(1)
-	s.p.Peers.Accepted(id, c)
-	_ = c.SetDeadline(time.Now().Add(handshake.Timeout))
-	hello, err := handshake.Server(c, handshake.Params{Key: s.p.Key, DaemonID: s.p.DaemonID, DaemonVer: w.up.DaemonVer})
-	if err != nil {
-		s.p.Log.Debug("handshake refused", zap.Uint64("conn", id), zap.Error(err))
-		s.p.Peers.Closed(id)
-		return
-	}
-	up, err := dial(w.up, hello.Role)
-	if err != nil {
-		s.p.Log.Warn("the router did not take a connection", zap.Uint64("conn", id), zap.Error(err))
-		s.p.Peers.Closed(id)
-		return
-	}
-	defer up.Close()
-	s.start(id, w, c, up)
-}
-
-// dial opens and authenticates a session's upstream connection.
-func dial(up Upstream, role string) (*net.TCPConn, error) {
-	c, err := net.DialTimeout("tcp", up.Addr, dialTimeout)
-	if err != nil {
-		return nil, err
-	}
-	_ = c.SetDeadline(time.Now().Add(dialTimeout))
-	if _, err := handshake.Client(c, up.Key, up.DaemonID, role); err != nil {
-		_ = c.Close()
-		return nil, err
-	}
-	return c.(*net.TCPConn), nil
-}
-
-// start hands two authenticated sockets to a loop.
-func (s *Server) start(id ConnID, w *World, down, up *net.TCPConn) {
-	peer, err := detach(down)
-	if err != nil {
-		s.p.Peers.Closed(id)
-		return
-	}
-	router, err := detach(up)
-	if err != nil {
-		unix.Close(peer)
-		s.p.Peers.Closed(id)
-		return
-	}
-	p := &pair{session: newSession(id, w), home: s.loops[0]}
-	p.sides[toRouter] = side{pair: p, dir: toRouter, fd: peer}
-	p.sides[toPeer] = side{pair: p, dir: toPeer, fd: router}
+// pair makes a session of two authenticated sockets, or nothing when their world
+// is gone.
+func (s *Server) pair(g *greeting, up int) *pair {
+	p := &pair{session: newSession(g.id, g.world), home: s.loops[0]}
+	p.sides[toRouter] = side{pair: p, dir: toRouter, fd: g.fd}
+	p.sides[toPeer] = side{pair: p, dir: toPeer, fd: up}
 	p.done = func(reason string) {
 		s.mu.Lock()
-		delete(s.conns, id)
+		delete(s.conns, g.id)
 		s.mu.Unlock()
-		s.p.Peers.Closed(id)
-		s.p.Log.Debug("connection closed", zap.Uint64("conn", id), zap.String("why", reason))
+		s.p.Peers.Closed(g.id)
+		s.p.Log.Debug("connection closed", zap.Uint64("conn", g.id), zap.String("why", reason))
 	}
-	l := s.loops[1+s.turn.Add(1)%(Loops-1)]
-	p.loop.Store(l)
+	p.loop.Store(g.loop)
 	s.mu.Lock()
-	gone := s.closed || s.world != w
-	if !gone {
-		s.conns[id] = p
-	}
-	s.mu.Unlock()
-	if gone || !l.post(func() { l.adopt(p) }) {
+	defer s.mu.Unlock()
+	if s.closed || s.world != g.world {
 		p.session.End("the router is gone")
-		unix.Close(peer)
-		unix.Close(router)
-		p.done("the router is gone")
+		return nil
 	}
-}
-
-// detach takes a socket out of the runtime's hands. It stays non-blocking.
-func detach(c *net.TCPConn) (int, error) {
-	raw, err := c.SyscallConn()
-	if err != nil {
-		return -1, err
-	}
-	fd, dupErr := -1, error(nil)
-	if err := raw.Control(func(own uintptr) {
-		fd, dupErr = unix.FcntlInt(own, unix.F_DUPFD_CLOEXEC, 0)
-	}); err != nil {
-		return -1, err
-	}
-	return fd, dupErr
+	s.conns[g.id] = p
+	return p
 }
 
 // post gives a session an event, on its loop's thread. For one that is gone it
@@ -371,9 +270,6 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		_ = l.Close()
 	}
 	clear(s.listeners)
-	for c := range s.pending {
-		_ = c.Close()
-	}
 	if s.sweeper != nil {
 		s.sweeper()
 		s.sweeper = nil

@@ -28,6 +28,7 @@ type World struct {
 
 	turns   turns   // of marked opens at the router
 	changes changes // the rendered tail of the table's feed
+	spares  *spares // upstream connections
 
 	telling sync.Mutex // owners' calls are recorded one after another
 

@@ -77,20 +77,26 @@ func Server(rw io.ReadWriter, p Params) (ClientHello, error) {
 	if len(p.Key) < MinKey {
 		return ClientHello{}, ErrKey
 	}
-	var n nonces
-	hello, err := receiveClientHello(rw, &n)
-	if err != nil {
-		return ClientHello{}, &StageError{StageClientHello, err}
+	g := NewGreeting(p)
+	for !g.Done() {
+		b := make([]byte, g.want())
+		if _, err := io.ReadFull(rw, b); err != nil {
+			if err == io.EOF && len(g.in) > 0 {
+				err = io.ErrUnexpectedEOF
+			}
+			return ClientHello{}, &StageError{g.stage, err}
+		}
+		reply, _, err := g.Feed(b)
+		if err != nil {
+			return ClientHello{}, err
+		}
+		if len(reply) > 0 {
+			if _, err := rw.Write(reply); err != nil {
+				return ClientHello{}, &StageError{StageServerProof, err}
+			}
+		}
 	}
-	rand.Read(n.server[:])
-	copy(n.daemonID[:], p.DaemonID)
-	if err := sendServerProof(rw, &n, p); err != nil {
-		return ClientHello{}, &StageError{StageServerProof, err}
-	}
-	if err := receiveClientAuth(rw, &n, p.Key); err != nil {
-		return ClientHello{}, &StageError{StageClientAuth, err}
-	}
-	return hello, nil
+	return g.Hello(), nil
 }
 
 func sendClientHello(to io.Writer, n *nonces, role string) error {
@@ -102,8 +108,8 @@ func sendClientHello(to io.Writer, n *nonces, role string) error {
 	return w.send(to)
 }
 
-func receiveClientHello(from io.Reader, n *nonces) (ClientHello, error) {
-	m, err := receive(from)
+func readClientHello(body []byte, n *nonces) (ClientHello, error) {
+	m, err := parse(body)
 	if err != nil {
 		return ClientHello{}, err
 	}
@@ -114,16 +120,16 @@ func receiveClientHello(from io.Reader, n *nonces) (ClientHello, error) {
 	return ClientHello{Role: role}, err
 }
 
-func sendServerProof(to io.Writer, n *nonces, p Params) error {
+func serverProof(n *nonces, p Params) ([]byte, error) {
 	proof := n.proof(p.Key, domainServer)
 	w := newWriter()
 	w.bytes(fieldDaemonID, n.daemonID[:])
 	w.bytes(fieldServerNonce, n.server[:])
 	if err := w.text(fieldDaemonVer, p.DaemonVer); err != nil {
-		return err
+		return nil, err
 	}
 	w.bytes(fieldServerProof, proof[:])
-	return w.send(to)
+	return w.finish()
 }
 
 // receiveServerProof judges the proof over the daemon_id that came: a daemon
@@ -153,8 +159,8 @@ func receiveServerProof(from io.Reader, n *nonces, key []byte) (ServerHello, err
 	return ServerHello{DaemonVer: ver}, nil
 }
 
-func receiveClientAuth(from io.Reader, n *nonces, key []byte) error {
-	m, err := receive(from)
+func judgeClientAuth(body []byte, n *nonces, key []byte) error {
+	m, err := parse(body)
 	if err != nil {
 		return err
 	}

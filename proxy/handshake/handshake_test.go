@@ -97,6 +97,47 @@ func (c *trailing) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
+func newGreeting(t *testing.T) *Greeting {
+	t.Helper()
+	return NewGreeting(testParams())
+}
+
+// A greeting takes its messages in whatever pieces they come, and gives back what
+// stands behind the last.
+func TestGreetingIsFedInAnyPieces(t *testing.T) {
+	p := testParams()
+	for _, size := range []int{1, 2, 3, 5, 64, 4096} {
+		g := newGreeting(t)
+		var n nonces
+		feed := func(b []byte) (sent, rest []byte) {
+			for len(b) > 0 {
+				k := min(size, len(b))
+				reply, more, err := g.Feed(b[:k])
+				require.NoError(t, err)
+				sent, rest = append(sent, reply...), append(rest, more...)
+				b = b[k:]
+			}
+			return sent, rest
+		}
+		var hello bytes.Buffer
+		require.NoError(t, sendClientHello(&hello, &n, RoleClient))
+		sent, rest := feed(hello.Bytes())
+		require.Empty(t, rest)
+		require.False(t, g.Done())
+		_, err := receiveServerProof(bytes.NewReader(sent), &n, p.Key)
+		require.NoError(t, err)
+		proof := n.proof(p.Key, domainClient)
+		w := newWriter()
+		w.bytes(fieldClientAuth, proof[:])
+		auth, err := w.finish()
+		require.NoError(t, err)
+		sent, rest = feed(append(auth, "a frame"...))
+		require.True(t, g.Done())
+		require.Empty(t, sent)
+		require.Equal(t, "a frame", string(rest))
+	}
+}
+
 func TestClientRefusesBeforeItProves(t *testing.T) {
 	p := testParams()
 	otherKey, otherID := bytes.Repeat([]byte{9}, 32), bytes.Repeat([]byte{9}, 16)
@@ -147,6 +188,8 @@ func TestShortKeyIsRefusedOnBothSides(t *testing.T) {
 	_, err := Client(&rw, p.Key, p.DaemonID, RoleClient)
 	require.ErrorIs(t, err, ErrKey)
 	_, err = Server(&rw, p)
+	require.ErrorIs(t, err, ErrKey)
+	_, _, err = NewGreeting(p).Feed([]byte{1})
 	require.ErrorIs(t, err, ErrKey)
 	require.Zero(t, rw.Len())
 }
@@ -211,13 +254,13 @@ func TestClientHelloIsReadAsTheRouterReadsIt(t *testing.T) {
 		"numbers 0 to 255": `{"client_nonce":[0,255,` + numbers(30, "7")[1:] + `,"role":"client"}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			var n nonces
-			r := bytes.NewReader(append(framed(body), 'X'))
-			hello, err := receiveClientHello(r, &n)
+			g := newGreeting(t)
+			reply, _, err := g.Feed(append(framed(body), 'X'))
 			require.NoError(t, err)
-			require.Equal(t, "client", hello.Role)
-			require.EqualValues(t, 7, n.client[31])
-			require.Equal(t, 1, r.Len())
+			require.NotEmpty(t, reply)
+			require.Equal(t, "client", g.Hello().Role)
+			require.EqualValues(t, 7, g.n.client[31])
+			require.Equal(t, "X", string(g.in), "what follows is the next message's")
 		})
 	}
 	for name, body := range map[string]string{
@@ -244,8 +287,7 @@ func TestClientHelloIsReadAsTheRouterReadsIt(t *testing.T) {
 		"role not UTF-8":  `{"client_nonce":` + nonce + `,"role":"` + "\xff" + `"}`,
 	} {
 		t.Run("not "+name, func(t *testing.T) {
-			var n nonces
-			_, err := receiveClientHello(bytes.NewReader(framed(body)), &n)
+			_, _, err := newGreeting(t).Feed(framed(body))
 			var malformed *MessageError
 			require.ErrorAs(t, err, &malformed)
 			require.NotContains(t, err.Error(), "7,7")
@@ -256,13 +298,14 @@ func TestClientHelloIsReadAsTheRouterReadsIt(t *testing.T) {
 func TestOversizeIsRefusedUnread(t *testing.T) {
 	var n nonces
 	r := bytes.NewReader(append(binary.LittleEndian.AppendUint32(nil, MaxMessage+1), make([]byte, 9000)...))
-	_, err := receiveClientHello(r, &n)
+	_, err := Server(script{r, io.Discard}, testParams())
 	require.ErrorIs(t, err, ErrSize)
 	require.Equal(t, 9000, r.Len())
 
 	var sent bytes.Buffer
 	require.ErrorIs(t, sendClientHello(&sent, &n, strings.Repeat("r", MaxMessage)), ErrSize)
-	require.ErrorIs(t, sendServerProof(&sent, &n, Params{DaemonVer: strings.Repeat("v", MaxMessage)}), ErrSize)
+	_, err = serverProof(&n, Params{DaemonVer: strings.Repeat("v", MaxMessage)})
+	require.ErrorIs(t, err, ErrSize)
 	require.Zero(t, sent.Len())
 }
 
@@ -304,15 +347,15 @@ func TestHostileTransports(t *testing.T) {
 		}
 	})
 	t.Run("client: cut at every offset", func(t *testing.T) {
-		var answer bytes.Buffer
-		require.NoError(t, sendServerProof(&answer, &n, p))
-		for cut := range answer.Len() {
+		answer, err := serverProof(&n, p)
+		require.NoError(t, err)
+		for cut := range answer {
 			var sent bytes.Buffer
-			_, err := Client(script{bytes.NewReader(answer.Bytes()[:cut]), &sent}, p.Key, p.DaemonID, RoleClient)
+			_, err := Client(script{bytes.NewReader(answer[:cut]), &sent}, p.Key, p.DaemonID, RoleClient)
 			require.True(t, errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF), err)
 			require.EqualValues(t, binary.LittleEndian.Uint32(sent.Bytes())+prefixLen, sent.Len(), "only the hello was sent")
 		}
-		_, err := Client(script{&answer, io.Discard}, p.Key, p.DaemonID, RoleClient)
+		_, err = Client(script{bytes.NewBuffer(answer), io.Discard}, p.Key, p.DaemonID, RoleClient)
 		require.ErrorIs(t, err, ErrServerProof, "an old answer proves nothing for a new nonce")
 	})
 	t.Run("silence ends with the caller's deadline", func(t *testing.T) {
@@ -382,12 +425,12 @@ func requireStrict(t *testing.T, in []byte) {
 			return
 		}
 	}
-	var n nonces
-	hello, err := receiveClientHello(bytes.NewReader(in), &n)
+	g := NewGreeting(testParams())
+	_, _, err := g.Feed(in)
 	require.NoError(t, err, "%q", in)
-	require.Equal(t, *strict.Role, hello.Role)
+	require.Equal(t, *strict.Role, g.Hello().Role)
 	for i, b := range strict.Nonce {
-		require.EqualValues(t, b, n.client[i])
+		require.EqualValues(t, b, g.n.client[i])
 	}
 }
 

@@ -64,15 +64,24 @@ func (w *writer) text(name, v string) error {
 	return nil
 }
 
-// send writes length and message at once: one packet on a socket.
-func (w *writer) send(to io.Writer) error {
+// finish is the message behind its length.
+func (w *writer) finish() ([]byte, error) {
 	w.b = append(w.b, '}')
 	n := len(w.b) - prefixLen
 	if n > MaxMessage {
-		return ErrSize
+		return nil, ErrSize
 	}
 	binary.LittleEndian.PutUint32(w.b, uint32(n))
-	_, err := to.Write(w.b)
+	return w.b, nil
+}
+
+// send writes length and message at once: one packet on a socket.
+func (w *writer) send(to io.Writer) error {
+	b, err := w.finish()
+	if err != nil {
+		return err
+	}
+	_, err = to.Write(b)
 	return err
 }
 
@@ -96,6 +105,10 @@ func receive(from io.Reader) (message, error) {
 		}
 		return message{}, err
 	}
+	return parse(body)
+}
+
+func parse(body []byte) (message, error) {
 	o, err := wire.ParseObject(body)
 	if err != nil {
 		return message{}, &MessageError{"", "is not a JSON object"}
