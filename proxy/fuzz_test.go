@@ -98,7 +98,8 @@ func FuzzSession(f *testing.F) {
 }
 
 // FuzzControl hands one control frame of any body to one end from one side: who
-// and which way. Nothing is answered twice, and no end does more than end.
+// and which way. The seeds real-* are what sidecar and real router say to each
+// other in the end-to-end story, nonces and marks zeroed. Nothing is answered twice, and no end does more than end.
 func FuzzControl(f *testing.F) {
 	for _, body := range []string{
 		`{"op":"scope.sync","generation":2,"scopes":[{"ref":"s","scope_epoch":1,"kind":"head"}]}`,
