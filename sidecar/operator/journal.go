@@ -73,8 +73,13 @@ func (j *Journal) Record(d proxy.Decision) {
 		j.spread(e, logged, owed)
 	}
 	if d.Applied != nil {
+		if n := len(d.Applied.Contents()); n > 0 {
+			j.metrics.add(kindRecordAccepted, ruleRecord, "", n)
+		}
 		eachRecord(d, func(kind, code string, event func() *api.Event) {
-			j.metrics.count(kind, ruleRecord, code)
+			if kind != kindRecordAccepted { // these are counted at once
+				j.metrics.count(kind, ruleRecord, code)
+			}
 			logged := j.logs(kind) && j.share(opener, d.AtMS)
 			if logged || isRefusal(kind) || j.hub.readers.Load() > 0 {
 				e := event()

@@ -117,7 +117,10 @@ func observe(h prometheus.Histogram, d proxy.Decision) {
 }
 
 // count counts one decision in its series.
-func (m *Metrics) count(kind, rule, code string) {
+func (m *Metrics) count(kind, rule, code string) { m.add(kind, rule, code, 1) }
+
+// add counts n decisions in their series.
+func (m *Metrics) add(kind, rule, code string, n int) {
 	s := series{kind, rule, code}
 	m.mu.RLock()
 	c := m.series[s]
@@ -125,8 +128,8 @@ func (m *Metrics) count(kind, rule, code string) {
 	if c == nil {
 		c = m.open(s)
 	}
-	c.Inc()
-	c.n.Add(1)
+	c.Add(float64(n))
+	c.n.Add(uint64(n))
 }
 
 func (m *Metrics) open(s series) *counted {
