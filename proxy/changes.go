@@ -280,6 +280,7 @@ func (w *World) render() {
 			rendered[i] = w.renderEvent(e)
 		}
 		w.tell(w.changes.add(rendered))
+		w.Table.Forget(events[len(events)-1].Seq)
 	}
 }
 

@@ -52,6 +52,7 @@ type feed struct {
 	bound int
 	ring  []Event // event Seq is at Seq % len once the ring is full
 	last  uint64  // Seq of the newest
+	given uint64  // up to this Seq they were forgotten
 	woken chan struct{}
 }
 
@@ -86,7 +87,7 @@ func (t *Table) Events(seq uint64, buf []Event) ([]Event, bool) {
 	f := &t.feed
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	oldest := f.last - uint64(len(f.ring)) + 1
+	oldest := f.oldestLocked()
 	if seq > f.last || seq+1 < oldest {
 		return nil, false
 	}
@@ -103,7 +104,23 @@ func (t *Table) FeedBounds() (oldest, newest uint64) {
 	f := &t.feed
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.last - uint64(len(f.ring)) + 1, f.last
+	return f.oldestLocked(), f.last
+}
+
+func (f *feed) oldestLocked() uint64 {
+	return max(f.last-uint64(len(f.ring)), f.given) + 1
+}
+
+// Forget gives up the events up to seq, and the records that only they keep: for
+// the table's one reader, which has what it made of them.
+func (t *Table) Forget(seq uint64) {
+	f := &t.feed
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for s := f.oldestLocked(); s <= min(seq, f.last); s++ {
+		f.ring[(s-1)%uint64(f.bound)] = Event{}
+		f.given = s
+	}
 }
 
 // Wake is closed when events come after those that a reader has asked for since

@@ -124,3 +124,28 @@ func TestS5_WakeIsClosedByTheNextEvent(t *testing.T) {
 	b.apply("core", "b@1")
 	<-wake
 }
+
+func TestS5_WhatTheReaderForgetsIsKeptByNobody(t *testing.T) {
+	b := newLimitedBed(t, Limits{Events: 4})
+	b.sync("core", "a@1")
+	first := b.newest()
+	b.apply("core", "b@1")
+	b.apply("core", "c@1")
+	b.Forget(first + 1)
+	for _, e := range b.feed.ring[:first+1] {
+		require.Zero(t, e)
+	}
+	_, ok := b.Events(first, make([]Event, 1))
+	require.False(t, ok, "forgotten")
+	require.Equal(t, []string{"created c@1"}, b.told(first+1))
+	b.Forget(b.newest() + 9)
+	oldest, newest := b.FeedBounds()
+	require.Equal(t, newest+1, oldest)
+	for i := range 6 { // round the ring
+		require.Empty(t, b.told(b.newest()))
+		b.apply("core", fmt.Sprintf("d%d@1", i))
+		require.Equal(t, []string{fmt.Sprintf("created d%d@1", i)}, b.told(b.newest()-1))
+		b.Forget(b.newest())
+	}
+	require.Equal(t, make([]Event, 4), b.feed.ring)
+}
