@@ -30,6 +30,7 @@ type Loop struct {
 	spare  []*side // empty: the memory of the line before
 	idling bool    // idle jobs are left
 	buf    []byte
+	pack   []byte  // small segments for one write
 	timers []*pair // pairs with a deadline
 
 	greetings map[int32]*greeting

@@ -8,14 +8,13 @@ package proxy
 // injected in the middle of one waits in later.
 type outbox struct {
 	segs   [][]byte
-	ours   bool // the last segment is frames of ours
 	later  []byte
 	urgent bool // a Goodbye of ours is among what was written since the driver last looked
 	stuck  bool // a Goodbye of ours is in later
 }
 
 // relay appends bytes as they came.
-func (o *outbox) relay(b []byte) { o.segs, o.ours = append(o.segs, b), false }
+func (o *outbox) relay(b []byte) { o.segs = append(o.segs, b) }
 
 // waiting reports whether frames of ours wait for a boundary.
 func (o *outbox) waiting() bool { return len(o.later) > 0 }
@@ -25,7 +24,7 @@ func (o *outbox) release() {
 	if len(o.later) == 0 {
 		return
 	}
-	o.push(o.later)
+	o.segs = append(o.segs, o.later)
 	o.urgent = o.urgent || o.stuck
 	o.later, o.stuck = nil, false
 }
@@ -34,26 +33,12 @@ func (o *outbox) release() {
 // is between frames, else when it is again. The outbox keeps b.
 func (o *outbox) inject(b []byte, boundary, goodbye bool) {
 	if boundary && len(o.later) == 0 {
-		o.push(b)
+		o.segs = append(o.segs, b)
 		o.urgent = o.urgent || goodbye
 		return
 	}
 	o.later = append(o.later, b...)
 	o.stuck = o.stuck || goodbye
-}
-
-// maxTogether is how many bytes of ours are put together, so that many small
-// frames are one write.
-const maxTogether = 64 << 10
-
-// push appends frames of ours. What stands behind b in its memory may be
-// somebody else's: it is copied when more follows it.
-func (o *outbox) push(b []byte) {
-	if last := len(o.segs) - 1; last >= 0 && o.ours && len(o.segs[last])+len(b) <= maxTogether {
-		o.segs[last] = append(o.segs[last], b...)
-		return
-	}
-	o.segs, o.ours = append(o.segs, b[:len(b):len(b)]), true
 }
 
 // take hands over what was written, and whether a Goodbye of ours is in it. The

@@ -7,29 +7,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestSmallFramesOfOursAreOneWrite(t *testing.T) {
-	shared := []byte("first|behind")
-	var o outbox
-	o.inject(shared[:6], true, false)
-	o.inject([]byte("second|"), true, false)
-	o.inject([]byte("third|"), true, true)
-	segs, goodbye := o.take()
-	require.Equal(t, []string{"first|second|third|"}, text(segs))
-	require.True(t, goodbye)
-	require.Equal(t, "first|behind", string(shared), "memory that is not ours is not written")
-
-	o.inject([]byte("a"), true, false)
-	o.relay([]byte("B"))
-	o.inject([]byte("c"), true, false)
-	o.inject(bytes.Repeat([]byte("d"), maxTogether), true, false)
-	segs, _ = o.take()
-	require.Len(t, segs, 4, "relayed bytes are not copied, and much of ours is not")
-	require.Equal(t, []string{"a", "B", "c"}, text(segs[:3]))
-}
-
-func text(segs [][]byte) (list []string) {
-	for _, s := range segs {
-		list = append(list, string(s))
+func TestSmallSegmentsAreOneWrite(t *testing.T) {
+	large := bytes.Repeat([]byte("x"), maxTogether)
+	segs := [][]byte{[]byte("a"), []byte("b"), []byte("c"), large, []byte("d"), []byte("e"), large[:maxTogether-1], []byte("f")}
+	var l Loop
+	var writes []string
+	for len(segs) > 0 {
+		var b []byte
+		b, segs = l.together(segs)
+		writes = append(writes, string(b))
 	}
-	return list
+	require.Equal(t, []string{"abc", string(large), "de", string(large[:maxTogether-1]) + "f"}, writes)
 }

@@ -175,14 +175,15 @@ func (l *Loop) settle(p *pair) {
 // send writes segments to a side's socket; what it does not take is copied.
 func (l *Loop) send(sd *side, segs [][]byte, goodbye bool) {
 	for len(sd.out) == 0 && len(segs) > 0 {
-		n, ok := l.write(sd, segs[0])
+		var b []byte
+		b, segs = l.together(segs)
+		n, ok := l.write(sd, b)
 		if !ok {
 			return
 		}
-		if n < len(segs[0]) {
-			sd.out = append(sd.out, segs[0][n:]...)
+		if n < len(b) {
+			sd.out = append(sd.out, b[n:]...)
 		}
-		segs = segs[1:]
 	}
 	for _, b := range segs {
 		sd.out = append(sd.out, b...)
@@ -193,6 +194,23 @@ func (l *Loop) send(sd *side, segs [][]byte, goodbye bool) {
 	if len(sd.out) == 0 {
 		l.times.taken(sd)
 	}
+}
+
+// maxTogether is how many bytes are put together: copying them costs less than
+// another write does.
+const maxTogether = 16 << 10
+
+// together takes the next write's bytes off segs: one segment, or several small
+// ones put together until the next write.
+func (l *Loop) together(segs [][]byte) ([]byte, [][]byte) {
+	if len(segs) == 1 || len(segs[0])+len(segs[1]) > maxTogether {
+		return segs[0], segs[1:]
+	}
+	l.pack = l.pack[:0]
+	for len(segs) > 0 && len(l.pack)+len(segs[0]) <= maxTogether {
+		l.pack, segs = append(l.pack, segs[0]...), segs[1:]
+	}
+	return l.pack, segs
 }
 
 // write writes b and returns how much of it went, and false when the socket is
