@@ -39,7 +39,18 @@ func rawCall(call uintptr, fd int, b []byte) (int, error) {
 	return int(n), nil
 }
 
+// wait is interrupted when the runtime wants the processor that a loop keeps: every
+// ten milliseconds, if it lasts. Then it waits as any other call does, and gives the
+// processor up: an idle loop would be woken a hundred times a second for nothing.
 func (rawKernel) wait(poll int, events []unix.EpollEvent, ms int) (int, error) {
+	n, err := rawWait(poll, events, ms)
+	if err == unix.EINTR && ms != 0 {
+		return unix.EpollWait(poll, events, ms)
+	}
+	return n, err
+}
+
+func rawWait(poll int, events []unix.EpollEvent, ms int) (int, error) {
 	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(poll), uintptr(unsafe.Pointer(unsafe.SliceData(events))),
 		uintptr(len(events)), uintptr(ms), 0, 0)
 	if errno != 0 {
