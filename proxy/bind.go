@@ -43,7 +43,10 @@ func legOf(in *wire.Fields) leg {
 
 // fromRouter takes a Request of the router's. Only binds are read.
 func (s *Session) fromRouter(f held) {
-	o, err := wire.ParseObject(f.body())
+	o, ready, err := s.object(&s.lanes[toPeer], f)
+	if !ready {
+		return
+	}
 	if err != nil {
 		s.write(toPeer, f.frame)
 		return

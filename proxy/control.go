@@ -109,7 +109,10 @@ func (s *Session) request(f held) {
 	if s.long(f) {
 		return
 	}
-	o, err := wire.ParseObject(f.body())
+	o, ready, err := s.object(&s.lanes[toRouter], f)
+	if !ready {
+		return
+	}
 	if err != nil {
 		if first(f.body()) == '[' { // the router would take it for an object
 			s.refuseShape(f)

@@ -65,7 +65,11 @@ func (s *Session) Handle(e Event) {
 		if !l.parked || l.asked.serial != e.serial {
 			return
 		}
-		l.asked.done = e.result
+		if read, ok := e.result.(*split); ok {
+			l.asked.read = read
+		} else {
+			l.asked.done = e.result
+		}
 		s.resume(l)
 	case drainEvent:
 		s.drain(e.drains)

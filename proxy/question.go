@@ -73,7 +73,8 @@ type asked struct {
 	serial  uint64 // of the question or job under way
 	kind    QuestionKind
 	answers map[QuestionKind]Answer
-	done    any // result of a finished job
+	done    any    // result of a finished job
+	read    *split // its body, when that is long
 }
 
 // ask returns the answer to q for the frame being handled. When it is not known
