@@ -13,5 +13,5 @@ if ! go test -count=1 -timeout 25m -parallel 6 -v -skip '^(TestFaults|Test.*(Exh
 	grep -e '--- FAIL' -e '^panic' -e '^FAIL' "$CI_WORK/e2e.txt"
 	exit 1
 fi
-grep -e '^--- ' -e '^ok' -e 'back after' -e 'good opens' "$CI_WORK/e2e.txt"
+grep -e '^--- ' -e '^ok' -e 'back after' -e 'good opens' -e 'idle connections' -e ' p99 ' "$CI_WORK/e2e.txt"
 if grep -q -- '--- SKIP' "$CI_WORK/e2e.txt"; then echo "a test was skipped"; exit 1; fi
