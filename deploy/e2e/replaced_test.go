@@ -95,8 +95,8 @@ func TestRouterUpgraded(t *testing.T) {
 	bin := w.path("bin")
 	require.NoError(t, os.Mkdir(bin, 0o700))
 	program := filepath.Join(bin, progRouter)
-	place(t, filepath.Join(w.bin, progRouter), program)
-	w.bin = bin
+	place(t, w.program, program)
+	w.program = program
 	w.play(idOwner, syncStep(1, record("s", 1)))
 	w.start()
 	w.waitSynced(idOwner, 1)
