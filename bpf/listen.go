@@ -10,7 +10,7 @@ import (
 // has a cookie that no hook ever saw: a client that asked for multi-path TCP would
 // be unknown. With it off the kernel falls back to plain TCP for that client.
 func ListenTCP(ctx context.Context, addr string) (*net.TCPListener, error) {
-	var lc net.ListenConfig
+	lc := net.ListenConfig{KeepAlive: -1} // a loopback peer that is gone says so
 	lc.SetMultipathTCP(false)
 	l, err := lc.Listen(ctx, "tcp", addr)
 	if err != nil {

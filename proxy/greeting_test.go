@@ -5,6 +5,7 @@ import (
 	"context"
 	"net"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
@@ -36,6 +37,7 @@ func TestFramesInOnePieceWithTheProofAreServed(t *testing.T) {
 	require.NoError(t, err)
 	for range 2 * maxSpares { // with a spare upstream connection and without
 		c := f.socket()
+		require.NoError(t, c.SetDeadline(time.Now().Add(15*time.Second)))
 		describe := frame(wire.Request, 7, doc{"op": wire.OpServerDescribe})
 		_, err := handshake.Client(&behind{Conn: c, tail: describe}, file.Key, file.DaemonID, handshake.RoleClient)
 		require.NoError(t, err)
