@@ -1,7 +1,7 @@
 package proxy
 
 import (
-	"slices"
+	"bytes"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -130,16 +130,16 @@ func advertise(f held, ops, capabilities string) []byte {
 }
 
 func extend(o *wire.Object, member string, with []string) {
-	var list []string
-	if raw, ok := o.Get(member); ok && json.Unmarshal(raw, &list) != nil {
+	list, ok := o.Get(member)
+	if ok && !wire.IsNull(list) && first(list) != '[' {
 		return
 	}
 	for _, name := range with {
-		if !slices.Contains(list, name) {
-			list = append(list, name)
+		if !bytes.Contains(list, []byte(`"`+name+`"`)) {
+			list = withString(list, name)
 		}
 	}
-	o.Set(member, wire.MustMarshal(list))
+	o.Set(member, list)
 }
 
 // moduleRequest takes a registered module's own request.

@@ -147,7 +147,7 @@ func (s *Session) openAs(f held, o *wire.Object, claimed table.Principal) {
 	op.turn, s.turn = s.turn, nil
 	op.mark = newMark()
 	o.Delete("scope")
-	o.Set("consumer_capabilities", withMark(caps, op.mark))
+	o.Set("consumer_capabilities", withString(caps, op.mark))
 	frame := o.AppendFrame(nil, f.Header)
 	if len(frame)-wire.HeaderLen > wire.MaxBody {
 		s.world.callTurns(s.world.turns.give(op.turn))
@@ -160,9 +160,9 @@ func (s *Session) openAs(f held, o *wire.Object, claimed table.Principal) {
 	s.write(toRouter, frame)
 }
 
-// withMark adds a mark to a list of strings, null or nothing.
-func withMark(list jsontext.Value, mark string) jsontext.Value {
-	b := make([]byte, 0, len(list)+len(mark)+len(`["",]`))
+// withString adds a string that needs no escape to a list, null or nothing.
+func withString(list jsontext.Value, s string) jsontext.Value {
+	b := make([]byte, 0, len(list)+len(s)+len(`["",]`))
 	if first(list) == '[' {
 		b = append(b, bytes.TrimRight(list[:len(list)-1], " \t\r\n")...)
 	}
@@ -172,7 +172,7 @@ func withMark(list jsontext.Value, mark string) jsontext.Value {
 	case b[len(b)-1] != '[':
 		b = append(b, ',')
 	}
-	b = append(append(append(b, '"'), mark...), '"')
+	b = append(append(append(b, '"'), s...), '"')
 	return append(b, ']')
 }
 
