@@ -80,7 +80,7 @@ func (g *greeting) end() {
 	g.server.p.Peers.Closed(g.id)
 }
 
-// leave gives the place among the unauthenticated back, once.
+// leave gives the place among those who have no session yet back, once.
 func (g *greeting) leave() {
 	s := g.server
 	s.mu.Lock()
@@ -149,7 +149,6 @@ func (l *Loop) greet(g *greeting) {
 
 // authenticated finds an upstream connection for a peer that holds the key.
 func (l *Loop) authenticated(g *greeting) {
-	g.leave()
 	role := g.hand.Hello().Role
 	if up, ok := g.world.spares.take(role); ok {
 		l.begin(g, up)
@@ -182,6 +181,7 @@ func (l *Loop) begin(g *greeting, up int) {
 	}
 	delete(l.greetings, int32(g.fd))
 	g.fd = -1
+	g.leave()
 	l.adopt(p)
 	peer := &p.sides[toRouter]
 	if peer.fd < 0 {

@@ -46,12 +46,12 @@ type Server struct {
 	turn atomic.Uint64 // client loops, in turn
 
 	loops []*Loop
-	slots chan struct{} // unauthenticated connections
+	slots chan struct{} // connections that have no session yet
 
 	mu        sync.Mutex
 	closed    bool
 	listeners map[net.Listener]struct{}
-	greetings map[*greeting]struct{} // unauthenticated
+	greetings map[*greeting]struct{} // in the slots
 	world     *World
 	conns     map[ConnID]*pair
 	sweeper   context.CancelFunc
