@@ -104,7 +104,7 @@ func (s *Session) bind(f held, o *wire.Object) {
 // our marks do.
 func marksIn(caps jsontext.Value) []string {
 	if !bytes.Contains(caps, []byte(wire.MarkPrefix)) && bytes.IndexByte(caps, '\\') < 0 {
-		return nil
+		return nil // without an escape a mark stands as it was written
 	}
 	var list, marks []string
 	if caps != nil && json.Unmarshal(caps, &list, lenient) != nil {

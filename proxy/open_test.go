@@ -132,6 +132,54 @@ func TestMarkCannotBeSentReusedGuessedOrRedirected(t *testing.T) {
 	require.Empty(t, m.toPeer())
 }
 
+// A mark is good for the open it was made for and for no other: target, identity
+// as decoded and principal are the same on the bind.
+func TestMarkIsOfItsOwnOpenOnly(t *testing.T) {
+	identity := func(more doc) doc {
+		d := doc{"project_root": "/p", "harness": "h", "session": "s", "project_id": "p"}
+		for k, v := range more {
+			d[k] = v
+		}
+		return d
+	}
+	for _, tc := range []struct {
+		what, member string
+		value        any
+	}{
+		{"identity", "identity", identity(doc{"session": "empty", "project_id": nil})},
+		{"", "identity", identity(doc{"project_root": "/resolved", "more": 1})},
+		{"", "target", doc{"module_id": "tool", "kind": "tool_provider", "service_id": nil}},
+		{"identity", "identity", identity(doc{"harness": "H"})},
+		{"identity", "identity", identity(doc{"session": "S"})},
+		{"identity", "identity", identity(doc{"project_id": "P"})},
+		{"identity", "identity", identity(doc{"project_id": nil})},
+		{"target", "target", doc{"kind": "service", "module_id": "tool"}},
+		{"target", "target", doc{"kind": "tool_provider", "module_id": "tool", "service_id": "s"}},
+		{"principal", "principal", doc{"kind": "unverified"}},
+		{"principal", "principal", doc{"kind": "reserved", "module_id": "owner"}},
+	} {
+		r := newRig(t)
+		r.module("owner").sync(1, record("s", 1, directCarrier))
+		m, c := r.module("tool"), r.connect()
+		opened := identity(nil)
+		if d, ok := tc.value.(doc); ok && d["session"] == "empty" { // an empty project is not no project
+			opened["session"], opened["project_id"] = "empty", ""
+		}
+		c.fromPeer(frame(wire.Request, 2, openBody(doc{"scope": selector("s", 1), "identity": opened})))
+		b := r.relayed(c)
+		b["route_channel"], b["epoch"], b[tc.member] = 1, 1, tc.value
+		m.fromRouter(frame(wire.Request, 42, b))
+		if tc.what == "" {
+			require.Equal(t, wire.Request, r.one(m.toPeer()).Type, "%v", tc.value)
+			continue
+		}
+		refused := r.one(m.toRouter())
+		require.Equal(t, "scope_unsupported", r.code(refused), "%v", tc.value)
+		require.Contains(t, string(refused.Body), tc.what+" is not the marked open's", "%v", tc.value)
+		require.Empty(t, m.toPeer(), "%v", tc.value)
+	}
+}
+
 func TestNoParserDifferentialByArrays(t *testing.T) {
 	r := newRig(t)
 	c := r.connect()
