@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"context"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -51,6 +52,18 @@ func (m *module) crash() routertest.Launch {
 	next, err := m.s.router.AwaitLaunch(ctx, m.launch.ModuleID, m.launch)
 	require.NoError(m.s.t, err)
 	return next
+}
+
+// leave closes the module's connection and returns once the router has let go of
+// its name.
+func (m *module) leave() {
+	m.s.t.Helper()
+	m.Close()
+	c, until := m.s.client(), time.Now().Add(routertest.Patience)
+	for named := ""; named != "[]"; {
+		require.True(m.s.t, time.Now().Before(until), "the router still has %s", m.ID)
+		named = string(c.Ask(routertest.Doc{"op": wire.OpCatalogList, "module_id": m.ID}).OK().Member("modules"))
+	}
 }
 
 // sync sends the full set.

@@ -42,7 +42,7 @@ func TestS2_TheSweepNeedsNoAuthorityAndLeavesGenerationAndAuthorityAlone(t *test
 	at := soon(500)
 	o.sync(10, rec("a", 1, expires(at), carriers("direct")), rec("b", 1)).is("a@1 created, b@1 created")
 	r := c.opens("tool", scope("owner", "a", 1))
-	o.Close()
+	o.leave()
 	c.drained(closed("scope_ended", r))
 	tool.reads("owner", "a").is("ended @1")
 	o = s.launched(o.launch)

@@ -63,7 +63,7 @@ func TestS3_AClosedAuthorityIsTakenByTheNextFullSyncAndNeverByAnApply(t *testing
 	tool := s.module("tool")
 	o.sync(50, rec("a", 1, carriers("direct")), rec("b", 1))
 	r := c.opens("tool", scope("owner", "a", 1))
-	o.Close()
+	o.leave()
 	tool.reads("owner", "a").is("live owner/a@1 head authorized")
 	r.works()
 	o = s.launched(o.launch)

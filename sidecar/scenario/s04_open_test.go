@@ -156,7 +156,7 @@ func TestS6_AModulesCloseClosesScopedRoutesForItsOwnReason(t *testing.T) {
 	tool := s.module("tool")
 	o.sync(1, rec("s", 1, carriers("direct")))
 	r := c.opens("tool", scope("owner", "s", 1))
-	tool.Close()
+	tool.leave()
 	c.lost(r)
 	s.launched(tool.launch).Serve()
 	r = c.opens("tool", scope("owner", "s", 1))

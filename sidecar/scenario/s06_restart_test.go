@@ -20,7 +20,7 @@ func TestS3_AfterTheOwnersRestartItsOldNonceNeitherOpensNorSyncs(t *testing.T) {
 	stale := s.launched(o.launch)
 	stale.sync(2).is("scope_sync_not_authority")
 	stale.apply(2).is("scope_sync_not_authority")
-	stale.Close()
+	stale.leave()
 	s.launched(next).sync(1, rec("a", 1)).is("a@1 unchanged")
 	c.opens("tool", scope("owner", "a", 1), routertest.As(next))
 }
