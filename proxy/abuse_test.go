@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -15,22 +16,33 @@ import (
 // empty waits until the router has no route and the sidecar holds nothing of any.
 func (f *front) empty() {
 	f.t.Helper()
-	op := f.client()
-	require.Eventually(f.t, func() bool {
-		w := f.server.World()
-		n := w.Table.Totals()
-		w.turns.mu.Lock()
-		lines := len(w.turns.lines)
-		w.turns.mu.Unlock()
-		w.mu.Lock()
-		marks := len(w.opens)
-		w.mu.Unlock()
-		return len(op.Routes()) == 0 && lines+marks == 0 && n == (table.Totals{Synced: n.Synced, Scopes: n.Scopes})
-	}, routertest.Patience, time.Millisecond)
-	for _, i := range f.server.Sessions(f.t.(*testing.T).Context()) {
-		require.Zero(f.t, i.Pending)
-		require.Empty(f.t, i.Routes)
+	op, until := f.client(), time.Now().Add(routertest.Patience)
+	for held := f.held(op); held != ""; held = f.held(op) {
+		require.True(f.t, time.Now().Before(until), "still held: %s", held)
 	}
+}
+
+// held says what there is of any open, bind or route, "" for nothing. A session's
+// loop may have yet to read of its connection's end.
+func (f *front) held(op *routertest.Client) string {
+	f.t.Helper()
+	w := f.server.World()
+	n := w.Table.Totals()
+	w.turns.mu.Lock()
+	lines := len(w.turns.lines)
+	w.turns.mu.Unlock()
+	w.mu.Lock()
+	marks := len(w.opens)
+	w.mu.Unlock()
+	sessions := 0
+	for _, i := range f.server.Sessions(f.t.Context()) {
+		sessions += i.Pending + len(i.Routes)
+	}
+	routes := len(op.Routes())
+	if routes+lines+marks+sessions == 0 && n == (table.Totals{Synced: n.Synced, Scopes: n.Scopes}) {
+		return ""
+	}
+	return fmt.Sprintf("%d modules' routes, %d lines, %d marks, %d of sessions, %+v", routes, lines, marks, sessions, n)
 }
 
 // Section 4's openers beside a loop of opens that are all refused: the router's
@@ -185,7 +197,7 @@ func TestServerModulesThatMisbehaveLeaveNothing(t *testing.T) {
 			answer(tool.NextBind(), tool)
 			open.Wait()
 			c.Close()
-			tool.Close()
+			f.leave(tool)
 			f.empty()
 		})
 	}

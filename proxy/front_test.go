@@ -15,6 +15,7 @@ import (
 
 	"scopeward/proxy/connfile"
 	"scopeward/proxy/routertest"
+	"scopeward/proxy/wire"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -82,6 +83,18 @@ func (f *front) module(id string) *routertest.Module {
 	m := routertest.DialModule(f.t, f.file)
 	m.Hello(id, routertest.Nonce(f.router.Launch(id)))
 	return m
+}
+
+// leave closes a module's connection and returns once the router has let go of its
+// name.
+func (f *front) leave(m *routertest.Module) {
+	f.t.Helper()
+	m.Close()
+	c, until := f.client(), time.Now().Add(routertest.Patience)
+	for named := ""; named != "[]"; {
+		require.True(f.t, time.Now().Before(until), "the router still has %s", m.ID)
+		named = string(c.Ask(routertest.Doc{"op": wire.OpCatalogList, "module_id": m.ID}).OK().Member("modules"))
+	}
 }
 
 func (f *front) client() *routertest.Client { return routertest.Dial(f.t, f.file) }
