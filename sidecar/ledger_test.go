@@ -62,8 +62,9 @@ func TestAnEndSurvivesARestartOfTheSidecarAndOfTheRouter(t *testing.T) {
 			want = []string{"created", "created"}
 		}
 		r.stop(s)
+		r.released(router, "owner")
 		s = r.start()
-		r.published()
+		r.attached(s)
 		l := router.Launch("owner")
 		m = r.owner(l)
 		require.Equal(t, want, results(m.Sync(1, head("a", 1), head("b", 1))))

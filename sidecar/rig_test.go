@@ -15,6 +15,7 @@ import (
 
 	"scopeward/proxy/connfile"
 	"scopeward/proxy/routertest"
+	"scopeward/proxy/wire"
 	"scopeward/sidecar/config"
 	"scopeward/sidecar/systemd"
 )
@@ -139,6 +140,17 @@ func (r *rig) withdrawn() {
 	eventually(r.t, "our file's removal", func() bool {
 		_, err := connfile.Read(r.front)
 		return err != nil
+	})
+}
+
+// released waits until the router has let go of a module's name. It learns of a
+// connection's end after us.
+func (r *rig) released(router *routertest.Router, id string) {
+	r.t.Helper()
+	c := routertest.Dial(r.t, router.Path())
+	defer c.Close()
+	eventually(r.t, "the name "+id+" to be free", func() bool {
+		return string(c.Ask(routertest.Doc{"op": wire.OpCatalogList, "module_id": id}).OK().Member("modules")) == "[]"
 	})
 }
 
