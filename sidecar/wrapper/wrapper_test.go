@@ -132,10 +132,12 @@ func TestRewrite(t *testing.T) {
 
 func TestAwaitEndsWithItsContextAndSaysWhatItWaitedFor(t *testing.T) {
 	why := errors.New("enough")
-	ctx, cancel := context.WithTimeoutCause(t.Context(), 20*time.Millisecond, why)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(t.Context())
 	var said []string
-	err := Await(ctx, filepath.Join(t.TempDir(), "none.json"), func(s string) { said = append(said, s) })
+	err := Await(ctx, filepath.Join(t.TempDir(), "none.json"), func(s string) {
+		said = append(said, s)
+		cancel(why) // it waits from here on
+	})
 	require.ErrorIs(t, err, why)
 	require.ErrorContains(t, err, "does not exist")
 	require.Len(t, said, 1)
