@@ -41,12 +41,13 @@ func (s *stage) launched(l routertest.Launch, opts ...routertest.HelloOption) *m
 	return m
 }
 
-// crash kills the module's process and connection and returns the launch with
-// which the router replaces it.
+// crash kills the module's connection and process, in the kernel's order, and
+// returns the launch with which the router replaces it. A router gives up a name
+// that outlives its process for a second.
 func (m *module) crash() routertest.Launch {
 	m.s.t.Helper()
+	m.leave()
 	m.s.router.Crash(m.launch, 9)
-	m.Close()
 	ctx, cancel := context.WithTimeout(m.s.t.Context(), routertest.Patience)
 	defer cancel()
 	next, err := m.s.router.AwaitLaunch(ctx, m.launch.ModuleID, m.launch)
