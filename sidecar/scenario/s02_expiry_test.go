@@ -39,7 +39,7 @@ func TestS2_TheSweepNeedsNoAuthorityAndLeavesGenerationAndAuthorityAlone(t *test
 	s := play(t)
 	o, c := s.module("owner"), s.client()
 	tool := s.module("tool")
-	at := soon(500)
+	at := soon(3000) // the route is open by then
 	o.sync(10, rec("a", 1, expires(at), carriers("direct")), rec("b", 1)).is("a@1 created, b@1 created")
 	r := c.opens("tool", scope("owner", "a", 1))
 	o.leave()
