@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"net"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
 
 	"scopeward/proxy/connfile"
 	"scopeward/proxy/handshake"
@@ -89,6 +91,15 @@ func TestSparesAreClientsThatStand(t *testing.T) {
 	for range maxSpares { // the router closes them all
 		require.NoError(t, (<-conns).Close())
 	}
+	stand := func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return slices.ContainsFunc(s.kept, func(fd int) bool {
+			_, _, err := unix.Recvfrom(fd, make([]byte, 1), unix.MSG_PEEK|unix.MSG_DONTWAIT)
+			return err == unix.EAGAIN
+		})
+	}
+	require.Eventually(t, func() bool { return !stand() }, routertest.Patience, 1, "the closes arrive")
 	_, ok = s.take(handshake.RoleClient)
 	require.False(t, ok, "a closed one is not given")
 	full()

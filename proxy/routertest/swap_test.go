@@ -187,6 +187,7 @@ func TestIncumbentThatDiesHandsOver(t *testing.T) {
 		cand := r.module("tool", Nonce(next), NotReady())
 		r.Crash(l, 9)
 		m.Close()
+		synctest.Wait()
 		c := r.client()
 		c.OpenRefused("module_warming", "tool")
 		cand.Ready()
