@@ -35,22 +35,27 @@ func TestMain(m *testing.M) {
 // another key than it holds, "stale" ends at once and leaves its file.
 func stubRouter() {
 	file, mode := os.Args[1], strings.Join(os.Args[2:], "")
-	r, err := routertest.NewRouter(routertest.Config{Path: file})
+	cfg := routertest.Config{Path: file}
+	if mode == "wrongkey" {
+		cfg.Path = "" // its true key is nowhere to be found
+	}
+	r, err := routertest.NewRouter(cfg)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	f := r.File()
-	f.PID = uint32(os.Getpid())
-	if mode == "wrongkey" {
+	switch mode {
+	case "wrongkey":
 		f.Key = append(connfile.Secret{}, f.Key...)
 		f.Key[0]++
-	}
-	if mode == "stale" {
+	case "stale":
 		r.Close()
 	}
-	if err := connfile.Publish(file, f); err != nil {
-		os.Exit(1)
+	if mode != "" {
+		if err := connfile.Publish(file, f); err != nil {
+			os.Exit(1)
+		}
 	}
 	if mode == "stale" {
 		return
