@@ -27,17 +27,19 @@ func TestASecondSIGTERMEndsAtOnce(t *testing.T) {
 	cmd := exec.Command("scopeward", "run", "--config", file)
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() { cmd.Process.Kill() })
+	socket := filepath.Join(dir, "scopeward.sock")
 	var half net.Conn
 	require.Eventually(t, func() bool {
-		half, err = net.Dial("unix", filepath.Join(dir, "scopeward.sock"))
+		half, err = net.Dial("unix", socket)
 		return err == nil
 	}, time.Minute, 10*time.Millisecond, "the operator socket")
 	defer half.Close()
-	client := api.NewClient(filepath.Join(dir, "scopeward.sock"))
+	// And no more: the stop waits for the rest, for longer than for a header's.
+	_, err = half.Write([]byte("POST " + api.PathDrain + " HTTP/1.1\r\nHost: s\r\nContent-Length: 2\r\n\r\n{"))
+	require.NoError(t, err)
+	client := api.NewClient(socket) // whose connection is taken behind the half one
 	defer client.Close()
 	status, err := client.Status(t.Context())
-	require.NoError(t, err)
-	_, err = half.Write([]byte("GET / HTTP/1.1\r\n")) // and no more: the stop waits for it
 	require.NoError(t, err)
 
 	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
