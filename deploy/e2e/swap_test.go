@@ -12,6 +12,13 @@ import (
 
 const notAuthority = "scope_sync_not_authority"
 
+// The times that a swap's candidate is given to get ready, milliseconds. One that
+// never gets ready is launched, registers and is refused within the second.
+const (
+	readyInTime = 20_000
+	neverReady  = 6_000
+)
+
 // onBothRouters plays a test under enforce on the stub router and on the real
 // one, with modules that are processes of their own and the kernel's hooks.
 func onBothRouters(t *testing.T, play func(t *testing.T, newWorld func(*testing.T, map[string]module) *world)) {
@@ -97,7 +104,7 @@ func TestSwap(t *testing.T) {
 		s.wait(idCarrier).register(t, true)
 		require.Empty(t, incumbent.sync(1, record("s", 1)))
 
-		swapped := w.swap(idOwner, 8000)
+		swapped := w.swap(idOwner, readyInTime)
 		launch := s.wait(idOwner)
 		require.Equal(t, "swap_candidate", launch.Role)
 		candidate := launch.register(t, false)
@@ -121,7 +128,7 @@ func TestSwap_RolledBack(t *testing.T) {
 		s.wait(idCarrier).register(t, true)
 		require.Empty(t, incumbent.sync(1, record("s", 1)))
 
-		swapped := w.swap(idOwner, 1500)
+		swapped := w.swap(idOwner, neverReady)
 		candidate := s.wait(idOwner).register(t, false)
 		require.Equal(t, notAuthority, candidate.sync(1))
 		require.Empty(t, incumbent.sync(2, record("s", 1)))
@@ -154,7 +161,7 @@ func TestSwap_RollingInstall(t *testing.T) {
 				for _, id := range before {
 					w.wrap(id, true)
 					w.rescan()
-					swapped := w.swap(id, 8000)
+					swapped := w.swap(id, readyInTime)
 					other := s.wait(id).register(t, false)
 					require.Equal(t, notAuthority, other.sync(1), "before the cutover")
 					other.ready(swapped)
@@ -163,14 +170,14 @@ func TestSwap_RollingInstall(t *testing.T) {
 				w.wrap(idOwner, true)
 				w.rescan()
 
-				swapped := w.swap(idOwner, 1500)
+				swapped := w.swap(idOwner, neverReady)
 				failed := s.wait(idOwner).register(t, false)
 				require.Equal(t, notAuthority, failed.sync(1, record("s", 1)), "it never gets ready")
 				requireRolledBack(t, swapped)
 				<-failed.ended
 				w.client().mustOpen(w.opening(idOwner)) // the incumbent serves on
 
-				swapped = w.swap(idOwner, 8000)
+				swapped = w.swap(idOwner, readyInTime)
 				launch := s.wait(idOwner)
 				thief := &launchedBy{launch.entrance}
 				candidate := launch.register(t, false)
