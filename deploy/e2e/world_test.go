@@ -2,10 +2,12 @@ package e2e
 
 import (
 	"bytes"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -170,12 +172,25 @@ func (w *world) write(path string, content []byte) {
 	require.NoError(w.t, os.Rename(path+".new", path))
 }
 
+// given counts the ports that freePort gave out.
+var given atomic.Int32
+
+// freePort is a port that nobody takes before its owner does, or between two of
+// its owner's lives: it is below those that the kernel gives away, and no other
+// world of this process has it.
 func freePort(t *testing.T) int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
+	const first, many = 20_000, 10_000
+	for range many {
+		port := first + (os.Getpid()+int(given.Add(1)))%many
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err == nil {
+			l.Close()
+			return port
+		}
+	}
+	require.Fail(t, "no port is free")
+	return 0
 }
 
 func (w *world) env() []string {
