@@ -63,7 +63,7 @@ func TestBypass_TheRouterComesBackOnAnotherPort(t *testing.T) {
 
 func TestBypass_AttemptsThatReachNobodyAreNone(t *testing.T) {
 	a := newTestAttributor(t, Params{})
-	router, gone := newTestListener(t, "127.0.0.1:0"), newTestListener(t, "127.0.0.1:0")
+	router, gone := newTestListener(t, "127.0.0.1:0"), newTestListener(t, nobodysAddr)
 	require.NoError(t, a.SetPorts(RoleRouter, portOf(router), portOf(gone)))
 	require.NoError(t, gone.Close())
 	c := newChild(t)

@@ -168,7 +168,7 @@ func TestMapFull_Tuples(t *testing.T) {
 
 func TestNothingIsLeftBehind(t *testing.T) {
 	a := newTestAttributor(t, Params{})
-	l, refused := newTestListener(t, "127.0.0.1:0"), newTestListener(t, "127.0.0.1:0")
+	l, refused := newTestListener(t, "127.0.0.1:0"), newTestListener(t, nobodysAddr)
 	require.NoError(t, a.SetPorts(RoleOwn, portOf(l), portOf(refused)))
 	gone := refused.Addr()
 	require.NoError(t, refused.Close())

@@ -71,10 +71,14 @@ func TestTupleOfAnotherNetns_DoesNotNameALocalConnection(t *testing.T) {
 // tupleLen is the size of struct tuple in attribute.c.
 const tupleLen = 48
 
+// nobodysAddr is where a port that was let go stays free: everybody else of this
+// host listens on 127.0.0.1 and connects from there.
+const nobodysAddr = "127.0.0.2:0"
+
 // freePort is a loopback address with a port that was free just now.
 func freePort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := net.Listen("tcp", nobodysAddr)
 	require.NoError(t, err)
 	defer l.Close()
 	return l.Addr().String()

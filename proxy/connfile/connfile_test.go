@@ -328,11 +328,11 @@ func TestDialPassesOverADeadEndpointAndShakesHands(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer l.Close()
-	dead, err := net.Listen("tcp", "127.0.0.1:0")
+	dead, err := net.Listen("tcp", "127.0.0.2:0") // where nobody else listens
 	require.NoError(t, err)
 	f := testFile()
 	port := func(l net.Listener) uint16 { return uint16(l.Addr().(*net.TCPAddr).Port) }
-	f.Endpoints = []Endpoint{{"127.0.0.1", port(dead)}, {"127.0.0.1", port(l)}}
+	f.Endpoints = []Endpoint{{"127.0.0.2", port(dead)}, {"127.0.0.1", port(l)}}
 	require.NoError(t, dead.Close())
 
 	roles := make(chan string, 1)
