@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -81,12 +82,24 @@ func newRealRig(t *testing.T, cfg Config) *rig {
 	return &rig{t: t, real: r}
 }
 
+// given counts the ports that freePort gave out.
+var given atomic.Int32
+
+// freePort is a port that nobody takes before the router does: it is below those
+// that the kernel gives away, and no other router of this process has it.
 func freePort(t *testing.T) int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
+	const first, many = 10_000, 10_000
+	for range many {
+		port := first + (os.Getpid()+int(given.Add(1)))%many
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err == nil {
+			l.Close()
+			return port
+		}
+	}
+	require.Fail(t, "no port is free")
+	return 0
 }
 
 // launch waits for the router's own launch of id.
