@@ -87,7 +87,7 @@ func TestManyConnectsFromManyProcessesAreEachAttributed(t *testing.T) {
 				if err != nil {
 					return // the test is over
 				}
-				p := a.Peer(c)
+				p := a.Peer(SocketOf(c))
 				results <- compareWithSaid(c, p)
 				p.Close()
 				c.Close()
@@ -168,8 +168,8 @@ func TestARecordIsUsedUp(t *testing.T) {
 	require.NoError(t, a.SetPort(portOf(l), RoleOwn))
 	newChild(t).do(t, "connect v4 %s", l.Addr())
 	s := mustAccept(t, l)
-	require.True(t, a.Process(s).Known)
-	require.False(t, a.Process(s).Known)
+	require.True(t, a.Process(SocketOf(s)).Known)
+	require.False(t, a.Process(SocketOf(s)).Known)
 }
 
 // A connect that the hooks did not note never takes the name of an earlier one

@@ -3,7 +3,6 @@ package bpf
 import (
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"strconv"
 	"sync"
@@ -157,16 +156,11 @@ func (a *Attributor) Exclude(ids ...Instance) {
 	a.bypass.exclude(ids)
 }
 
-// Peer is who connected c, an accepted connection. Ask once for a connection,
+// Peer is who connected s, an accepted connection. Ask once for a connection,
 // when it is accepted: the record is used up. It is never nil, never waits for
 // the peer, and an unknown peer has a reason.
-func (a *Attributor) Peer(c *net.TCPConn) *Peer {
-	var p *Peer
-	if a.hooks != nil {
-		p = a.peerByHooks(c)
-	} else {
-		p = a.held.peerByProcfs(c)
-	}
+func (a *Attributor) Peer(s Socket) *Peer {
+	p := a.peer(s)
 	if p.process.Known {
 		a.known.Add(1)
 	} else {
@@ -177,14 +171,18 @@ func (a *Attributor) Peer(c *net.TCPConn) *Peer {
 
 // Process is Peer for a caller who holds nothing: what it says may be over the
 // moment it is said.
-func (a *Attributor) Process(c *net.TCPConn) Process {
-	p := a.Peer(c)
+func (a *Attributor) Process(s Socket) Process {
+	p := a.Peer(s)
 	defer p.Close()
 	return p.Process()
 }
 
-func (a *Attributor) peerByHooks(c *net.TCPConn) *Peer {
-	o, reason := a.hooks.lookup(c)
+// peer is Peer without counting.
+func (a *Attributor) peer(s Socket) *Peer {
+	if a.hooks == nil {
+		return a.held.peerByProcfs(s)
+	}
+	o, reason := a.hooks.lookup(s.Cookie)
 	if reason != "" {
 		return unknownPeer(SourceEBPF, reason)
 	}

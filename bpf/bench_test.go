@@ -32,7 +32,7 @@ func BenchmarkPeer(b *testing.B) {
 				s, err := l.AcceptTCP()
 				require.NoError(b, err)
 				start := time.Now()
-				p := a.Peer(s)
+				p := a.Peer(SocketOf(s))
 				known := p.Process().Known
 				require.NoError(b, p.Close())
 				took = append(took, time.Since(start))

@@ -343,7 +343,7 @@ var childCommands = map[string]func(s *childState, args []string) (string, error
 		if err != nil {
 			return "", err
 		}
-		return a.Process(c.(*net.TCPConn)).Reason, nil
+		return a.Process(SocketOf(c.(*net.TCPConn))).Reason, nil
 	},
 	"client":   startClient,
 	"reclient": recycleClient,

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 
 	"github.com/cilium/ebpf"
@@ -143,13 +142,12 @@ func isVerifier(err error) bool {
 
 // lookup takes the record of an accepted socket out of the kernel. There is one
 // record for one connection: asking again finds none.
-func (h *hooks) lookup(c *net.TCPConn) (origin, string) {
-	cookie, err := cookieOf(c)
-	if err != nil {
-		return origin{}, "the connection has no socket cookie: " + err.Error()
+func (h *hooks) lookup(cookie uint64) (origin, string) {
+	if cookie == 0 {
+		return origin{}, "the connection has no socket cookie"
 	}
 	var raw [originLen]byte
-	err = h.accepted.LookupAndDelete(cookie, &raw)
+	err := h.accepted.LookupAndDelete(cookie, &raw)
 	if errors.Is(err, ebpf.ErrKeyNotExist) {
 		if n := h.counts().lost(); n != 0 {
 			return origin{}, fmt.Sprintf("the hooks have no record of this connect (a full map lost %d so far)", n)
@@ -164,19 +162,6 @@ func (h *hooks) lookup(c *net.TCPConn) (origin, string) {
 		return origin{}, "the hooks' record is not readable"
 	}
 	return o, ""
-}
-
-func cookieOf(c *net.TCPConn) (uint64, error) {
-	sc, err := c.SyscallConn()
-	if err != nil {
-		return 0, err
-	}
-	var cookie uint64
-	var inner error
-	err = sc.Control(func(fd uintptr) {
-		cookie, inner = unix.GetsockoptUint64(int(fd), unix.SOL_SOCKET, unix.SO_COOKIE)
-	})
-	return cookie, errors.Join(err, inner)
 }
 
 // Counts are the losses that full maps caused. Each one is a connection that is

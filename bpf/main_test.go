@@ -76,7 +76,7 @@ func mustAccept(t testing.TB, l *net.TCPListener) *net.TCPConn {
 // mustPeer asks who connected c, and lets go when the test ends.
 func mustPeer(t testing.TB, a *Attributor, c *net.TCPConn) *Peer {
 	t.Helper()
-	p := a.Peer(c)
+	p := a.Peer(SocketOf(c))
 	t.Cleanup(func() { p.Close() })
 	return p
 }

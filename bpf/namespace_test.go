@@ -177,7 +177,7 @@ func recycleByProcfs(s *childState, _ []string) (string, error) {
 		if err != nil {
 			return nil, err
 		}
-		p := a.Peer(c)
+		p := a.Peer(SocketOf(c))
 		if got := p.Process(); !got.Known || got.PID != s.client.Process.Pid {
 			return nil, fmt.Errorf("client %d is said to be %+v", s.client.Process.Pid, got)
 		}

@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
-	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -34,16 +33,14 @@ func procfsUsable() error {
 	return nil
 }
 
-// peerByProcfs finds the client's end of c in the socket tables, and then the
+// peerByProcfs finds the client's end of s in the socket tables, and then the
 // processes that hold it. It names a process only when there is one to name: the
 // only holder, or the one from whom all other holders descend.
-func (h *held) peerByProcfs(c *net.TCPConn) *Peer {
-	local, ok1 := addrPort(c.LocalAddr())
-	remote, ok2 := addrPort(c.RemoteAddr())
-	if !ok1 || !ok2 {
+func (h *held) peerByProcfs(s Socket) *Peer {
+	if !s.Local.IsValid() || !s.Remote.IsValid() {
 		return unknownPeer(SourceProcfs, "the connection has no TCP addresses")
 	}
-	sock, err := findSocket(remote, local)
+	sock, err := findSocket(unmapped(s.Remote), unmapped(s.Local))
 	if err != nil {
 		return unknownPeer(SourceProcfs, err.Error())
 	}
@@ -59,14 +56,6 @@ func (h *held) peerByProcfs(c *net.TCPConn) *Peer {
 		got, err := os.Readlink(first.fd)
 		return err == nil && got == socketLink(sock.inode) && first.id.Alive()
 	})
-}
-
-func addrPort(a net.Addr) (netip.AddrPort, bool) {
-	t, ok := a.(*net.TCPAddr)
-	if !ok {
-		return netip.AddrPort{}, false
-	}
-	return unmapped(t.AddrPort()), true
 }
 
 // unmapped writes a v4-mapped address as IPv4, and drops a zone, which the tables

@@ -89,12 +89,7 @@ func (a *Attributor) probe(ctx context.Context, l *net.TCPListener) error {
 
 // probed is Process without counting it: a probe is no connection of anybody's.
 func (a *Attributor) probed(c *net.TCPConn) Process {
-	var p *Peer
-	if a.hooks != nil {
-		p = a.peerByHooks(c)
-	} else {
-		p = a.held.peerByProcfs(c)
-	}
+	p := a.peer(SocketOf(c))
 	defer p.Close()
 	return p.Process()
 }

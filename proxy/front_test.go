@@ -33,7 +33,7 @@ type front struct {
 // stubFacts believes every nonce: who is who is another package's matter.
 type stubFacts struct{ closed chan ConnID }
 
-func (f *stubFacts) Accepted(ConnID, *net.TCPConn) {}
+func (f *stubFacts) Accepted(ConnID, Socket) {}
 func (f *stubFacts) Closed(id ConnID) {
 	select {
 	case f.closed <- id:
@@ -63,8 +63,7 @@ func newFront(t testing.TB) *front {
 	require.NoError(t, err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	served := make(chan error, 1)
-	go func() { served <- f.server.Serve(l) }()
+	require.NoError(t, f.server.Serve(l))
 	up := router.File()
 	f.server.Attach(Upstream{Addr: up.Endpoints[0].Address(), Key: up.Key, DaemonID: up.DaemonID, DaemonVer: up.DaemonVer}, "00")
 	addr := l.Addr().(*net.TCPAddr)
@@ -72,10 +71,7 @@ func newFront(t testing.TB) *front {
 		Endpoints: []connfile.Endpoint{{Host: "127.0.0.1", Port: uint16(addr.Port)}},
 		Key:       key, DaemonID: id, PID: uint32(os.Getpid()), DaemonVer: up.DaemonVer,
 	}))
-	t.Cleanup(func() {
-		require.NoError(t, f.server.Shutdown(context.Background()))
-		require.NoError(t, <-served)
-	})
+	t.Cleanup(func() { require.NoError(t, f.server.Shutdown(context.Background())) })
 	return f
 }
 

@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"bytes"
-	"net"
 	"time"
 
 	"go.uber.org/zap"
@@ -20,82 +19,51 @@ type greeting struct {
 	id     ConnID
 	loop   *Loop
 	fd     int // -1 when it is over
+	up     int // its upstream connection, -1 before there is one
 	hup    bool
 	hand   *handshake.Greeting
 	rest   []byte // frames that came behind the proof
 	due    time.Time
-}
 
-// accepted starts a connection's handshake, unless too many are in theirs.
-func (s *Server) accepted(c net.Conn) {
-	tcp, ok := c.(*net.TCPConn)
-	if !ok {
-		_ = c.Close()
-		return
-	}
-	select {
-	case s.slots <- struct{}{}:
-	default: // as the router does at its limit
-		_ = c.Close()
-		return
-	}
-	s.mu.Lock()
-	w := s.world
-	if s.closed || w == nil {
-		s.mu.Unlock()
-		<-s.slots
-		_ = c.Close()
-		return
-	}
-	g := &greeting{
-		server: s, world: w, id: s.next.Add(1), fd: -1,
-		loop: s.loops[1+s.turn.Add(1)%(Loops-1)],
-		hand: handshake.NewGreeting(handshake.Params{Key: s.p.Key, DaemonID: s.p.DaemonID, DaemonVer: w.up.DaemonVer}),
-		due:  time.Now().Add(handshake.Timeout),
-	}
-	s.greetings[g] = struct{}{}
-	s.wg.Add(1)
-	s.mu.Unlock()
-	go func() {
-		defer s.wg.Done()
-		s.p.Peers.Accepted(g.id, tcp)
-		fd, err := detach(tcp)
-		_ = tcp.Close()
-		if err != nil {
-			g.end()
-		} else if !g.loop.post(func() { g.loop.welcome(g, fd) }) {
-			unix.Close(fd)
-			g.end()
-		}
-	}()
+	// Under the server's lock: whoever comes last, the end of its peer's attribution
+	// or what needs it, goes on.
+	known bool // its peer has been attributed, as far as it can be
+	over  bool
+	waits bool // it is authenticated
 }
 
 // end closes a greeting that leads to no session.
 func (g *greeting) end() {
-	if g.fd >= 0 {
-		unix.Close(g.fd)
-		g.fd = -1
+	unix.Close(g.fd)
+	g.fd = -1
+	if g.up >= 0 {
+		unix.Close(g.up)
 	}
-	g.leave()
+	g.loop.load.Add(-1)
+	s := g.server
+	s.mu.Lock()
+	delete(s.greetings, g)
+	g.over = true
+	known := g.known
+	s.mu.Unlock()
+	if known {
+		g.leave()
+	}
+}
+
+// leave says that nothing more will be asked of a greeting that is over, and
+// gives its place among those who have no session yet back.
+func (g *greeting) leave() {
+	<-g.server.slots
 	g.server.p.Peers.Closed(g.id)
 }
 
-// leave gives the place among those who have no session yet back, once.
-func (g *greeting) leave() {
-	s := g.server
-	s.mu.Lock()
-	_, in := s.greetings[g]
-	delete(s.greetings, g)
-	s.mu.Unlock()
-	if in {
-		<-s.slots
-	}
-}
-
 // welcome waits for a connection's first message.
-func (l *Loop) welcome(g *greeting, fd int) {
-	g.fd = fd
-	l.greetings[int32(fd)] = g
+func (l *Loop) welcome(g *greeting) {
+	if g.fd < 0 {
+		return
+	}
+	l.greetings[int32(g.fd)] = g
 	l.line = append(l.line, g)
 	if err := l.watch(g.fd); err != nil || g.world != g.server.World() {
 		l.dismiss(g, "the router is gone")
@@ -151,7 +119,8 @@ func (l *Loop) greet(g *greeting) {
 func (l *Loop) authenticated(g *greeting) {
 	role := g.hand.Hello().Role
 	if up, ok := g.world.spares.take(role); ok {
-		l.begin(g, up)
+		g.up = up
+		l.begin(g)
 		return
 	}
 	g.server.work(func() {
@@ -161,27 +130,36 @@ func (l *Loop) authenticated(g *greeting) {
 			l.post(func() { l.dismiss(g, "the router did not take it") })
 			return
 		}
-		if !l.post(func() { l.begin(g, up) }) {
+		ready := func() {
+			if g.fd < 0 {
+				unix.Close(up)
+				return
+			}
+			g.up = up
+			l.begin(g)
+		}
+		if !l.post(ready) {
 			unix.Close(up)
 		}
 	})
 }
 
-// begin makes a session of a greeting and its upstream connection.
-func (l *Loop) begin(g *greeting, up int) {
+// begin makes a session of a greeting and its upstream connection, once its peer
+// has been attributed.
+func (l *Loop) begin(g *greeting) {
 	if g.fd < 0 {
-		unix.Close(up)
 		return
 	}
-	p := g.server.pair(g, up)
+	p, wait := g.server.pair(g)
+	if wait {
+		return
+	}
 	if p == nil {
-		unix.Close(up)
 		l.dismiss(g, "the router is gone")
 		return
 	}
 	delete(l.greetings, int32(g.fd))
-	g.fd = -1
-	g.leave()
+	g.fd, g.up = -1, -1
 	l.adopt(p)
 	peer := &p.sides[toRouter]
 	if peer.fd < 0 {

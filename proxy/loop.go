@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -33,8 +34,10 @@ type Loop struct {
 	pack   []byte  // small segments for one write
 	timers []*pair // pairs with a deadline
 
+	ears      map[int32]*ear
 	greetings map[int32]*greeting
-	line      []*greeting // by deadline
+	line      []*greeting  // by deadline
+	load      atomic.Int32 // greetings and pairs
 	times     times
 }
 
@@ -55,7 +58,7 @@ func NewLoop() (*Loop, error) {
 		unix.Close(wake)
 		return nil, fmt.Errorf("epoll: %w", err)
 	}
-	return &Loop{kernel: rawKernel{}, poll: poll, wake: wake, pairs: make(map[*pair]struct{}), byFD: make(map[int32]*side), greetings: make(map[int32]*greeting), buf: make([]byte, readSize)}, nil
+	return &Loop{kernel: rawKernel{}, poll: poll, wake: wake, pairs: make(map[*pair]struct{}), byFD: make(map[int32]*side), ears: make(map[int32]*ear), greetings: make(map[int32]*greeting), buf: make([]byte, readSize)}, nil
 }
 
 // post runs f on the loop's thread. It never blocks. After the loop has been
@@ -131,9 +134,12 @@ func (l *Loop) move(p *pair, to *Loop) {
 	}
 	delete(l.pairs, p)
 	p.loop.Store(to)
+	l.load.Add(-1)
+	to.load.Add(1)
 	if !to.post(func() { to.adopt(p) }) {
 		l.pairs[p] = struct{}{}
 		p.loop.Store(l)
+		l.load.Add(1)
 		l.drop(p, "shut down")
 	}
 }
@@ -150,6 +156,7 @@ func (l *Loop) Run() {
 	preferBatches()
 	for events := make([]unix.EpollEvent, 128); l.turn(events); {
 	}
+	l.deafen()
 	for _, g := range l.greetings {
 		l.dismiss(g, "shut down")
 	}
@@ -180,6 +187,7 @@ func (l *Loop) turn(events []unix.EpollEvent) bool {
 	l.idling = l.runIdle()
 	l.runTimers()
 	l.runGreetings()
+	l.runEars()
 	return true
 }
 
@@ -194,6 +202,8 @@ func (l *Loop) event(ev unix.EpollEvent) {
 		if g := l.greetings[ev.Fd]; g != nil {
 			g.hup = g.hup || ev.Events&(unix.EPOLLERR|unix.EPOLLHUP|unix.EPOLLRDHUP) != 0
 			l.greet(g)
+		} else if e := l.ears[ev.Fd]; e != nil {
+			l.accept(e)
 		}
 		return
 	}
@@ -270,7 +280,7 @@ func (l *Loop) timeout() int {
 	if len(l.ready) > 0 || l.idling {
 		return 0
 	}
-	if len(l.timers)+len(l.line) == 0 {
+	if len(l.timers)+len(l.line) == 0 && !l.resting() {
 		return -1
 	}
 	return 50

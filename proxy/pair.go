@@ -295,6 +295,7 @@ func (l *Loop) drop(p *pair, reason string) {
 		sd.fd, sd.out = -1, nil
 	}
 	delete(l.pairs, p)
+	l.load.Add(-1)
 	p.done(reason)
 }
 

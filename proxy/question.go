@@ -1,7 +1,7 @@
 package proxy
 
 import (
-	"net"
+	"net/netip"
 	"sync"
 
 	"scopeward/table"
@@ -10,11 +10,17 @@ import (
 // Peers learns of every accepted connection, so that attribution can say whose
 // it is.
 type Peers interface {
-	// Accepted comes before the connection's first byte is read, on a goroutine of
-	// its own: it may take its time.
-	Accepted(id ConnID, c *net.TCPConn)
+	// Accepted comes once for each connection, when it has been accepted, on a
+	// goroutine of its own: it may take its time. The session begins after it.
+	Accepted(id ConnID, s Socket)
 	// Closed comes once, when nothing more will be asked of it. It must not block.
 	Closed(id ConnID)
+}
+
+// Socket is an accepted connection as the kernel names it.
+type Socket struct {
+	Cookie        uint64 // SO_COOKIE of our end; 0: it has none
+	Local, Remote netip.AddrPort
 }
 
 // Launches knows what only the router knows: the roster, whose launch a nonce

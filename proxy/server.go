@@ -2,8 +2,6 @@ package proxy
 
 import (
 	"context"
-	"errors"
-	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -43,14 +41,12 @@ const sweepEvery = 900 * time.Millisecond
 type Server struct {
 	p    Params
 	next atomic.Uint64 // ConnID
-	turn atomic.Uint64 // client loops, in turn
 
 	loops []*Loop
 	slots chan struct{} // connections that have no session yet
 
 	mu        sync.Mutex
 	closed    bool
-	listeners map[net.Listener]struct{}
 	greetings map[*greeting]struct{} // in the slots
 	world     *World
 	conns     map[ConnID]*pair
@@ -67,7 +63,6 @@ func NewServer(p Params) (*Server, error) {
 	s := &Server{
 		p:         p,
 		slots:     make(chan struct{}, handshake.MaxUnauthenticated),
-		listeners: make(map[net.Listener]struct{}),
 		greetings: make(map[*greeting]struct{}),
 		conns:     make(map[ConnID]*pair),
 	}
@@ -86,7 +81,7 @@ func NewServer(p Params) (*Server, error) {
 // Attach says that the router is there: sessions accepted from now on belong to
 // a new world, with an empty table under incarnation.
 func (s *Server) Attach(up Upstream, incarnation string) *World {
-	cfg := table.Config{Incarnation: incarnation, AuthorityOwners: s.p.AuthorityOwners, Tombstones: s.p.Tombstones}
+	cfg := table.Config{Incarnation: incarnation, AuthorityOwners: s.p.AuthorityOwners, Tombstones: s.p.Tombstones, Yield: yieldThread}
 	if s.p.Journal != nil {
 		cfg.Journal = s.p.Journal
 	}
@@ -152,53 +147,21 @@ func (s *Server) World() *World {
 	return s.world
 }
 
-// Serve accepts connections from l until l or the server is closed. Several
-// listeners may be served.
-func (s *Server) Serve(l net.Listener) error {
-	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
-		return net.ErrClosed
-	}
-	s.listeners[l] = struct{}{}
-	s.wg.Add(1)
-	s.mu.Unlock()
-	defer s.wg.Done()
-	var pause time.Duration
-	for {
-		c, err := l.Accept()
-		if err == nil {
-			pause = 0
-			s.accepted(c)
-			continue
-		}
-		if errors.Is(err, net.ErrClosed) {
-			return nil
-		}
-		// Out of descriptors or memory: they come back. Accepting goes on.
-		pause = min(max(2*pause, 5*time.Millisecond), time.Second)
-		s.p.Log.Warn("accept failed; trying again", zap.Error(err), zap.Duration("in", pause))
-		if !s.wait(l, pause) {
-			return nil
-		}
-	}
-}
-
-// wait waits, and reports whether the server still serves l.
-func (s *Server) wait(l net.Listener, d time.Duration) bool {
-	time.Sleep(d)
+// pair makes a session of a greeting's two authenticated sockets, or nothing when
+// their world is gone. It says wait while the peer's attribution lasts.
+func (s *Server) pair(g *greeting) (_ *pair, wait bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, ok := s.listeners[l]
-	return ok
-}
-
-// pair makes a session of two authenticated sockets, or nothing when their world
-// is gone.
-func (s *Server) pair(g *greeting, up int) *pair {
+	if !g.known {
+		g.waits = true
+		return nil, true
+	}
+	if s.closed || s.world != g.world {
+		return nil, false
+	}
 	p := &pair{session: newSession(g.id, g.world), home: s.loops[0]}
 	p.sides[toRouter] = side{pair: p, dir: toRouter, fd: g.fd}
-	p.sides[toPeer] = side{pair: p, dir: toPeer, fd: up}
+	p.sides[toPeer] = side{pair: p, dir: toPeer, fd: g.up}
 	p.done = func(reason string) {
 		s.mu.Lock()
 		delete(s.conns, g.id)
@@ -207,14 +170,10 @@ func (s *Server) pair(g *greeting, up int) *pair {
 		s.p.Log.Debug("connection closed", zap.Uint64("conn", g.id), zap.String("why", reason))
 	}
 	p.loop.Store(g.loop)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed || s.world != g.world {
-		p.session.End("the router is gone")
-		return nil
-	}
+	delete(s.greetings, g)
+	<-s.slots
 	s.conns[g.id] = p
-	return p
+	return p, false
 }
 
 // post gives a session an event, on its loop's thread. For one that is gone it
@@ -266,10 +225,6 @@ func (s *Server) cutAll(reason string) {
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	s.closed = true
-	for l := range s.listeners {
-		_ = l.Close()
-	}
-	clear(s.listeners)
 	if s.sweeper != nil {
 		s.sweeper()
 		s.sweeper = nil

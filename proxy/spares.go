@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"sync"
+	"syscall"
 	"time"
 
 	"go.uber.org/zap"
@@ -28,11 +29,11 @@ func dial(up Upstream, role string) (int, error) {
 	if _, err := handshake.Client(c, up.Key, up.DaemonID, role); err != nil {
 		return -1, err
 	}
-	return detach(c.(*net.TCPConn))
+	return detach(c.(syscall.Conn))
 }
 
 // detach takes a socket out of the runtime's hands. It stays non-blocking.
-func detach(c *net.TCPConn) (int, error) {
+func detach(c syscall.Conn) (int, error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
 		return -1, err
@@ -46,9 +47,13 @@ func detach(c *net.TCPConn) (int, error) {
 	return fd, dupErr
 }
 
-// maxSpares is how many authenticated connections to the router wait for a peer.
-// A storm of more peers than that dials for itself.
-const maxSpares = 4
+// maxSpares is how many authenticated connections to the router wait for a peer,
+// and minSpares how many are left when more are made. A storm of more peers than
+// that dials for itself.
+const (
+	maxSpares = 4
+	minSpares = 1
+)
 
 // spares are upstream connections that were opened and authenticated before a
 // peer asked for one, so that a peer waits for one handshake and not for two.
@@ -75,12 +80,9 @@ func (s *spares) take(role string) (int, bool) {
 	if role != handshake.RoleClient {
 		return -1, false
 	}
-	select {
-	case s.low <- struct{}{}:
-	default:
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	defer s.look()
 	for n := len(s.kept); n > 0; n = len(s.kept) {
 		fd := s.kept[n-1]
 		s.kept = s.kept[:n-1]
@@ -91,6 +93,17 @@ func (s *spares) take(role string) (int, bool) {
 		unix.Close(fd) // the router has closed it
 	}
 	return -1, false
+}
+
+// look has more spares made when few are left.
+func (s *spares) look() {
+	if len(s.kept) > minSpares {
+		return
+	}
+	select {
+	case s.low <- struct{}{}:
+	default:
+	}
 }
 
 // fill keeps spares at hand until ctx ends, and then closes them. After a dial

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"scopeward/bpf"
+	"scopeward/proxy"
 	"scopeward/sidecar/config"
 	"scopeward/sidecar/launch"
 	"scopeward/sidecar/router"
@@ -192,8 +193,8 @@ func (a *attribution) close() {
 // processes is the source as the launch table asks it.
 type processes struct{ source *bpf.Attributor }
 
-func (p processes) Peer(c *net.TCPConn) (launch.Process, func()) {
-	peer := p.source.Peer(c)
+func (p processes) Peer(s proxy.Socket) (launch.Process, func()) {
+	peer := p.source.Peer(bpf.Socket(s))
 	who := peer.Process()
 	return launch.Process{PID: uint32(who.PID), Start: who.Start, Exe: who.Exe, Reason: who.Reason},
 		func() { peer.Close() }

@@ -213,11 +213,9 @@ func (s *Sidecar) build() error {
 func (s *Sidecar) run() {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
-	s.wg.Go(func() {
-		if err := s.server.Serve(s.listener); err != nil && !errors.Is(err, net.ErrClosed) {
-			s.fail(err)
-		}
-	})
+	if err := s.server.Serve(s.listener); err != nil {
+		s.fail(err)
+	}
 	s.wg.Go(func() { s.healer.run(ctx) })
 	s.wg.Go(func() { s.attribution.watch(ctx) })
 	s.wg.Go(func() { s.supervise(ctx) })
@@ -248,7 +246,7 @@ func (s *Sidecar) Stop(ctx context.Context) error {
 	}
 	s.publication.withdraw()
 	s.healer.hold()
-	s.listener.Close()
+	s.server.Deafen()
 	draining, cancel := context.WithTimeout(ctx, drainFor)
 	if n := s.server.Evict(draining, 0, func(table.ScopeID) bool { return true }); n > 0 {
 		s.log.Info("live routes were closed for a restart", zap.Int("routes", n))

@@ -57,7 +57,7 @@ func TestAProbeThatFailsSendsNoPing(t *testing.T) {
 	s := r.start()
 	for !strings.HasPrefix(fake.Await("WATCHDOG", "1")["STATUS"], "ready:") {
 	}
-	s.listener.Close()
+	s.server.Deafen()
 	for !strings.HasPrefix(fake.Next()["STATUS"], "not live: accept: ") {
 	}
 	for range 3 {

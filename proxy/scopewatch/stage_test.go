@@ -60,11 +60,8 @@ func newStage(tb routertest.TB) *stage {
 	must(tb, err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(tb, err)
-	served := make(chan error, 1)
-	go func() { served <- s.server.Serve(l) }()
-	tb.Cleanup(func() {
-		must(tb, errors.Join(s.server.Shutdown(context.Background()), <-served))
-	})
+	must(tb, s.server.Serve(l))
+	tb.Cleanup(func() { must(tb, s.server.Shutdown(context.Background())) })
 	s.attach()
 	must(tb, connfile.Publish(s.file, connfile.File{
 		Endpoints: []connfile.Endpoint{{Host: "127.0.0.1", Port: uint16(l.Addr().(*net.TCPAddr).Port)}},
@@ -94,7 +91,7 @@ func (s *stage) restart() {
 
 // The stage knows the launches as a test has it: every nonce is good.
 
-func (s *stage) Accepted(proxy.ConnID, *net.TCPConn)     {}
+func (s *stage) Accepted(proxy.ConnID, proxy.Socket)     {}
 func (s *stage) Closed(proxy.ConnID)                     {}
 func (s *stage) Registered(proxy.ConnID, string, string) {}
 func (s *stage) Unregistered(proxy.ConnID)               {}

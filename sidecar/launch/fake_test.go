@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"sync"
 	"testing"
@@ -209,7 +208,7 @@ type fakeProcesses struct {
 	parents map[uint32]uint32
 }
 
-func (f *fakeProcesses) Peer(*net.TCPConn) (Process, func()) { panic("connect gives the process") }
+func (f *fakeProcesses) Peer(proxy.Socket) (Process, func()) { panic("connect gives the process") }
 
 func (f *fakeProcesses) Lookup(pid uint32) (Process, bool) {
 	f.mu.Lock()

@@ -1,10 +1,6 @@
 package launch
 
-import (
-	"net"
-
-	"scopeward/proxy"
-)
+import "scopeward/proxy"
 
 // Process is one process. A PID alone is not one: it is used again.
 type Process struct {
@@ -20,10 +16,9 @@ func (p Process) Same(q Process) bool { return p.PID == q.PID && p.Start == q.St
 // Attributor says which process is at the other end of a connection, and how
 // processes descend. Unknown is an answer.
 type Attributor interface {
-	// Peer names the process that connected c, and holds it until release is
-	// called. It is asked once for each accepted connection, before the
-	// connection's first byte is read.
-	Peer(c *net.TCPConn) (p Process, release func())
+	// Peer names the process that connected s, and holds it until release is
+	// called. It is asked once for each connection, when it has been accepted.
+	Peer(s proxy.Socket) (p Process, release func())
 	// Lookup names the living process with this PID.
 	Lookup(pid uint32) (Process, bool)
 	// Parent names the parent of a living process.
@@ -57,10 +52,10 @@ func (t *Table) descends(p, root Process, tree bool) bool {
 }
 
 // Accepted attributes a connection. See [proxy.Peers].
-func (t *Table) Accepted(id proxy.ConnID, c *net.TCPConn) {
+func (t *Table) Accepted(id proxy.ConnID, s proxy.Socket) {
 	p, release := Process{}, func() {}
 	if t.p.Attributor != nil {
-		p, release = t.p.Attributor.Peer(c)
+		p, release = t.p.Attributor.Peer(s)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -29,7 +29,7 @@ type front struct {
 // fakeFacts believes every nonce.
 type fakeFacts struct{}
 
-func (fakeFacts) Accepted(proxy.ConnID, *net.TCPConn)     {}
+func (fakeFacts) Accepted(proxy.ConnID, proxy.Socket)     {}
 func (fakeFacts) Closed(proxy.ConnID)                     {}
 func (fakeFacts) Registered(proxy.ConnID, string, string) {}
 func (fakeFacts) Severed(proxy.ConnID)                    {}
@@ -51,12 +51,8 @@ func newFront(t *testing.T, l *Ledger) *front {
 	require.NoError(t, err)
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	served := make(chan error, 1)
-	go func() { served <- s.Serve(lis) }()
-	t.Cleanup(func() {
-		require.NoError(t, s.Shutdown(context.Background()))
-		require.NoError(t, <-served)
-	})
+	require.NoError(t, s.Serve(lis))
+	t.Cleanup(func() { require.NoError(t, s.Shutdown(context.Background())) })
 	up := router.File()
 	s.Attach(proxy.Upstream{Addr: up.Endpoints[0].Address(), Key: up.Key, DaemonID: up.DaemonID, DaemonVer: up.DaemonVer}, strings.Repeat("0", 32))
 	return &front{t: t, router: router, file: connfile.File{

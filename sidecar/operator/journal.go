@@ -154,7 +154,8 @@ func (j *Journal) spread(e *api.Event, logged, owed bool) {
 // dropped is how many lines the log has not got.
 func (j *Journal) dropped() uint64 { return j.omitted.Load() + j.queue.overflown() }
 
-// write is the log's writer.
+// write is the log's writer. What follows a line is waited for: whoever decides
+// something wakes the writer once for all of it.
 func (j *Journal) write() {
 	tick := time.NewTicker(omissionsEvery)
 	defer tick.Stop()
@@ -163,6 +164,7 @@ func (j *Journal) write() {
 	for closed := false; !closed; {
 		select {
 		case <-j.queue.wake:
+			time.Sleep(gatherFor)
 		case <-tick.C:
 			overflown = j.tellOmissions(overflown)
 		}

@@ -34,12 +34,12 @@ func Await(ctx context.Context, file string, say func(why string)) error {
 		if errors.Is(err, connfile.ErrInsecure) || errors.Is(err, fs.ErrPermission) {
 			return err
 		}
-		if ctx.Err() != nil {
-			return fmt.Errorf("%s: %w", absence(err), context.Cause(ctx))
-		}
 		if !said {
 			say(absence(err))
 			said = true
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("%s: %w", absence(err), context.Cause(ctx))
 		}
 		select {
 		case <-w.Changes():

@@ -1,0 +1,145 @@
+package proxy
+
+import (
+	"net"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+
+	"scopeward/proxy/connfile"
+	"scopeward/proxy/handshake"
+	"scopeward/proxy/routertest"
+	"scopeward/proxy/wire"
+)
+
+// slowFacts attributes nobody before it is told to.
+type slowFacts struct {
+	stubFacts
+	asked chan Socket
+	leave chan struct{}
+	calls chan string
+}
+
+func newSlowFacts() *slowFacts {
+	return &slowFacts{
+		stubFacts: stubFacts{closed: make(chan ConnID, 16)},
+		asked:     make(chan Socket, 16), leave: make(chan struct{}), calls: make(chan string, 16),
+	}
+}
+
+func (f *slowFacts) Accepted(_ ConnID, s Socket) {
+	f.asked <- s
+	<-f.leave
+	f.calls <- "accepted"
+}
+
+func (f *slowFacts) Closed(ConnID) { f.calls <- "closed" }
+
+// dialled authenticates a connection that says nothing yet.
+func (f *front) dialled() net.Conn {
+	f.t.Helper()
+	file, err := connfile.Read(f.file)
+	require.NoError(f.t, err)
+	c, err := connfile.Dial(f.t.Context(), file, handshake.RoleClient)
+	require.NoError(f.t, err)
+	f.t.Cleanup(func() { c.Close() })
+	require.NoError(f.t, c.SetDeadline(time.Now().Add(routertest.Patience)))
+	return c
+}
+
+func TestASessionBeginsWhenItsPeerHasBeenAttributed(t *testing.T) {
+	f := newFront(t)
+	slow := newSlowFacts()
+	f.server.p.Peers = slow
+	c := f.dialled()
+	_, err := c.Write(frame(wire.Request, 7, doc{"op": wire.OpServerDescribe}))
+	require.NoError(t, err)
+	s := <-slow.asked
+	require.NotZero(t, s.Cookie)
+	require.Equal(t, c.LocalAddr().String(), s.Remote.String())
+	require.Equal(t, c.RemoteAddr().String(), s.Local.String())
+
+	// It authenticated: everything else waits for its name.
+	require.Eventually(t, func() bool {
+		f.server.mu.Lock()
+		defer f.server.mu.Unlock()
+		for g := range f.server.greetings {
+			return g.waits
+		}
+		return false
+	}, routertest.Patience, time.Millisecond)
+	require.Len(t, f.server.slots, 1)
+	require.Empty(t, f.server.conns)
+	close(slow.leave)
+	answer, err := wire.ReadFrame(c)
+	require.NoError(t, err)
+	require.Equal(t, uint64(7), answer.Corr)
+	require.Empty(t, f.server.slots)
+}
+
+func TestAPeerThatLeavesBeforeItsAttributionIsForgottenAfterIt(t *testing.T) {
+	f := newFront(t)
+	slow := newSlowFacts()
+	f.server.p.Peers = slow
+	require.NoError(t, f.dialled().Close())
+	<-slow.asked
+	require.Eventually(t, func() bool {
+		f.server.mu.Lock()
+		defer f.server.mu.Unlock()
+		return len(f.server.greetings) == 0
+	}, routertest.Patience, time.Millisecond)
+	require.Len(t, f.server.slots, 1, "its place is held as long as somebody works for it")
+	close(slow.leave)
+	require.Equal(t, "accepted", <-slow.calls)
+	require.Equal(t, "closed", <-slow.calls)
+	f.server.slots <- struct{}{} // there is room
+	<-f.server.slots
+}
+
+func TestClientsSpreadOverTheirLoops(t *testing.T) {
+	f := newFront(t)
+	for range 6 {
+		f.client().Settle()
+	}
+	require.EqualValues(t, 3, f.server.loops[1].load.Load())
+	require.EqualValues(t, 3, f.server.loops[2].load.Load())
+}
+
+func TestNobodyConnectsAfterDeafenAndSessionsGoOn(t *testing.T) {
+	f := newFront(t)
+	c := f.client()
+	file, err := connfile.Read(f.file)
+	require.NoError(t, err)
+	f.server.Deafen()
+	_, err = net.Dial("tcp", file.Endpoints[0].Address())
+	require.Error(t, err)
+	c.Settle()
+}
+
+func TestAnEarThatRestsListensAgain(t *testing.T) {
+	f := newFront(t)
+	l := f.server.loops[1]
+	rested := make(chan struct{})
+	require.True(t, l.post(func() {
+		for _, e := range l.ears {
+			l.rest(e)
+		}
+		close(rested)
+	}))
+	<-rested
+	f.client().Settle()
+}
+
+func TestServeTakesNoMoreAfterShutdown(t *testing.T) {
+	f := newFront(t)
+	s, err := NewServer(Params{Log: zap.NewNop(), Peers: f.facts, Launches: f.facts, Recorder: f.facts})
+	require.NoError(t, err)
+	require.NoError(t, s.Shutdown(t.Context()))
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.ErrorIs(t, s.Serve(l), net.ErrClosed)
+	_, err = net.Dial("tcp", l.Addr().String())
+	require.Error(t, err)
+}
