@@ -198,6 +198,9 @@ func (a *Attributor) peer(s Socket) *Peer {
 // in all, and the last 100 processes that made them, the latest last.
 func (a *Attributor) Bypasses() (total uint64, last []Bypass) { return a.bypass.snapshot() }
 
+// Source is where this attributor's answers come from.
+func (a *Attributor) Source() Source { return a.source }
+
 // Status is what an operator asks first.
 type Status struct {
 	Source   Source

@@ -9,6 +9,8 @@ import (
 // held are the processes that connections hold: each by one pidfd, however many
 // connections it has. The zero value holds none.
 type held struct {
+	starts
+
 	mu sync.Mutex
 	by map[Instance]*hold
 }

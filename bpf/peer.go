@@ -64,12 +64,12 @@ func (h *held) newPeer(who Process, connected uint64, still func() bool) *Peer {
 		return p
 	}
 	reason := ""
-	st, err := readStat(who.PID)
+	started, err := h.started(who.PID, fd)
 	exe, _ := os.Readlink("/proc/" + strconv.Itoa(who.PID) + "/exe") //nolint:errcheck // another user's, or a kernel thread's: ""
 	switch {
 	case err != nil:
 		reason = reasonEnded
-	case connected != 0 && st.start*nsPerTick > connected:
+	case connected != 0 && started*nsPerTick > connected:
 		reason = reasonRecycled
 	case still != nil && !still():
 		reason = "the process let the socket go while we looked"
@@ -81,9 +81,10 @@ func (h *held) newPeer(who Process, connected uint64, still func() bool) *Peer {
 		p.process.Reason = reason
 		return p
 	}
-	p.hold = h.share(Instance{PID: who.PID, Start: st.start}, fd)
+	h.remember(fd, started)
+	p.hold = h.share(Instance{PID: who.PID, Start: started}, fd)
 	p.process.Known = true
-	p.process.Start = st.start
+	p.process.Start = started
 	p.process.Exe = exe
 	return p
 }

@@ -1,10 +1,12 @@
 package proxy
 
 import (
+	"encoding/binary"
 	"net"
 	"net/netip"
 	"syscall"
 	"time"
+	"unsafe"
 
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
@@ -17,6 +19,7 @@ import (
 type ear struct {
 	server  *Server
 	fd      int
+	heard   bool // somebody wants to connect
 	resting bool // out of descriptors or memory
 	until   time.Time
 }
@@ -86,7 +89,7 @@ func (l *Loop) deafen() {
 // accept takes the connections that wait at e.
 func (l *Loop) accept(e *ear) {
 	for range acceptsInARow {
-		fd, from, err := unix.Accept4(e.fd, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
+		fd, from, err := acceptFrom(e.fd)
 		switch err {
 		case nil:
 			l.accepted(e.server, fd, from)
@@ -106,9 +109,14 @@ func (l *Loop) rest(e *ear) {
 	l.listen(e, unix.EPOLL_CTL_MOD)
 }
 
-// runEars listens again where it had to rest.
+// runEars accepts, when those who left have been seen off, and listens again where
+// it had to rest.
 func (l *Loop) runEars() {
 	for _, e := range l.ears {
+		if e.heard {
+			e.heard = false
+			l.accept(e)
+		}
 		if e.resting && !time.Now().Before(e.until) {
 			e.resting = false
 			l.listen(e, unix.EPOLL_CTL_MOD)
@@ -126,9 +134,8 @@ func (l *Loop) resting() bool {
 	return false
 }
 
-// accepted starts a connection's handshake, unless too many are in theirs, and
-// has its peer attributed meanwhile.
-func (l *Loop) accepted(s *Server, fd int, from unix.Sockaddr) {
+// accepted starts a connection's handshake, unless too many are in theirs.
+func (l *Loop) accepted(s *Server, fd int, from netip.AddrPort) {
 	select {
 	case s.slots <- struct{}{}:
 	default: // as the router does at its limit
@@ -145,14 +152,12 @@ func (l *Loop) accepted(s *Server, fd int, from unix.Sockaddr) {
 	}
 	g := &greeting{
 		server: s, world: w, id: s.next.Add(1), fd: fd, up: -1,
-		loop: s.place(l),
+		loop: s.place(l), socket: socketOf(fd, from),
 		hand: handshake.NewGreeting(handshake.Params{Key: s.p.Key, DaemonID: s.p.DaemonID, DaemonVer: w.up.DaemonVer}),
 		due:  time.Now().Add(handshake.Timeout),
 	}
 	g.loop.load.Add(1)
-	sock := socketOf(fd, from)
 	s.greetings[g] = struct{}{}
-	s.wg.Go(func() { s.attribute(g, sock) })
 	s.mu.Unlock()
 	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1) // slower without, and no worse
 	if g.loop == l {
@@ -173,37 +178,46 @@ func (s *Server) place(l *Loop) *Loop {
 	return l
 }
 
+// acceptFrom and socketOf go to the kernel by themselves: the library asks it for
+// more with every address.
+func acceptFrom(listener int) (int, netip.AddrPort, error) {
+	var a unix.RawSockaddrAny
+	n := uint32(unsafe.Sizeof(a))
+	fd, _, errno := unix.RawSyscall6(unix.SYS_ACCEPT4, uintptr(listener), uintptr(unsafe.Pointer(&a)), uintptr(unsafe.Pointer(&n)),
+		unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0, 0)
+	if errno != 0 {
+		return -1, netip.AddrPort{}, errno
+	}
+	return int(fd), addrPort(&a), nil
+}
+
 // socketOf names an accepted connection.
-func socketOf(fd int, from unix.Sockaddr) Socket {
-	s := Socket{Remote: addrPort(from)}
+func socketOf(fd int, from netip.AddrPort) Socket {
+	s := Socket{Remote: from}
 	s.Cookie, _ = unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_COOKIE) // 0: unknown
-	if local, err := unix.Getsockname(fd); err == nil {
-		s.Local = addrPort(local)
+	var a unix.RawSockaddrAny
+	n := uint32(unsafe.Sizeof(a))
+	if _, _, errno := unix.RawSyscall(unix.SYS_GETSOCKNAME, uintptr(fd), uintptr(unsafe.Pointer(&a)), uintptr(unsafe.Pointer(&n))); errno == 0 {
+		s.Local = addrPort(&a)
 	}
 	return s
 }
 
 // addrPort is the zero value for what is no TCP address.
-func addrPort(a unix.Sockaddr) netip.AddrPort {
-	switch a := a.(type) {
-	case *unix.SockaddrInet4:
-		return netip.AddrPortFrom(netip.AddrFrom4(a.Addr), uint16(a.Port))
-	case *unix.SockaddrInet6:
-		return netip.AddrPortFrom(netip.AddrFrom16(a.Addr), uint16(a.Port))
+func addrPort(a *unix.RawSockaddrAny) netip.AddrPort {
+	switch a.Addr.Family {
+	case unix.AF_INET:
+		in := (*unix.RawSockaddrInet4)(unsafe.Pointer(a))
+		return netip.AddrPortFrom(netip.AddrFrom4(in.Addr), ntohs(in.Port))
+	case unix.AF_INET6:
+		in := (*unix.RawSockaddrInet6)(unsafe.Pointer(a))
+		return netip.AddrPortFrom(netip.AddrFrom16(in.Addr), ntohs(in.Port))
 	}
 	return netip.AddrPort{}
 }
 
-// attribute learns who a greeting's peer is.
-func (s *Server) attribute(g *greeting, sock Socket) {
-	s.p.Peers.Accepted(g.id, sock)
-	s.mu.Lock()
-	g.known = true
-	over, waits := g.over, g.waits
-	s.mu.Unlock()
-	if over {
-		g.leave()
-	} else if waits {
-		g.loop.post(func() { g.loop.begin(g) })
-	}
+func ntohs(port uint16) uint16 {
+	var b [2]byte
+	binary.NativeEndian.PutUint16(b[:], port)
+	return binary.BigEndian.Uint16(b[:])
 }

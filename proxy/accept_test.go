@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"io"
 	"net"
 	"testing"
 	"time"
@@ -16,7 +17,6 @@ import (
 
 // slowFacts attributes nobody before it is told to.
 type slowFacts struct {
-	stubFacts
 	asked chan Socket
 	leave chan struct{}
 	calls chan string
@@ -24,15 +24,18 @@ type slowFacts struct {
 
 func newSlowFacts() *slowFacts {
 	return &slowFacts{
-		stubFacts: stubFacts{closed: make(chan ConnID, 16)},
-		asked:     make(chan Socket, 16), leave: make(chan struct{}), calls: make(chan string, 16),
+		asked: make(chan Socket, 16), leave: make(chan struct{}), calls: make(chan string, 16),
 	}
 }
 
-func (f *slowFacts) Accepted(_ ConnID, s Socket) {
+func (f *slowFacts) Accepted(_ ConnID, s Socket, mayWait bool) bool {
+	if !mayWait {
+		return false
+	}
 	f.asked <- s
 	<-f.leave
 	f.calls <- "accepted"
+	return true
 }
 
 func (f *slowFacts) Closed(ConnID) { f.calls <- "closed" }
@@ -50,9 +53,8 @@ func (f *front) dialled() net.Conn {
 }
 
 func TestASessionBeginsWhenItsPeerHasBeenAttributed(t *testing.T) {
-	f := newFront(t)
 	slow := newSlowFacts()
-	f.server.p.Peers = slow
+	f := newFrontWith(t, slow)
 	c := f.dialled()
 	_, err := c.Write(frame(wire.Request, 7, doc{"op": wire.OpServerDescribe}))
 	require.NoError(t, err)
@@ -79,11 +81,27 @@ func TestASessionBeginsWhenItsPeerHasBeenAttributed(t *testing.T) {
 	require.Empty(t, f.server.slots)
 }
 
+// quitter leaves in place of its second write, the client's proof.
+type quitter struct {
+	net.Conn
+	n int
+}
+
+func (c *quitter) Write(b []byte) (int, error) {
+	if c.n++; c.n == 2 {
+		c.Close()
+		return 0, io.ErrClosedPipe
+	}
+	return c.Conn.Write(b)
+}
+
 func TestAPeerThatLeavesBeforeItsAttributionIsForgottenAfterIt(t *testing.T) {
-	f := newFront(t)
 	slow := newSlowFacts()
-	f.server.p.Peers = slow
-	require.NoError(t, f.dialled().Close())
+	f := newFrontWith(t, slow)
+	file, err := connfile.Read(f.file)
+	require.NoError(t, err)
+	_, err = handshake.Client(&quitter{Conn: f.socket()}, file.Key, file.DaemonID, handshake.RoleClient)
+	require.ErrorIs(t, err, io.ErrClosedPipe)
 	<-slow.asked
 	require.Eventually(t, func() bool {
 		f.server.mu.Lock()

@@ -33,7 +33,7 @@ type front struct {
 // stubFacts believes every nonce: who is who is another package's matter.
 type stubFacts struct{ closed chan ConnID }
 
-func (f *stubFacts) Accepted(ConnID, Socket) {}
+func (f *stubFacts) Accepted(ConnID, Socket, bool) bool { return true }
 func (f *stubFacts) Closed(id ConnID) {
 	select {
 	case f.closed <- id:
@@ -48,7 +48,10 @@ func (f *stubFacts) Ask(q Question, reply func(Answer)) {
 	reply(Answer{Configured: true, Current: true, Launch: 1})
 }
 
-func newFront(t testing.TB) *front {
+func newFront(t testing.TB) *front { return newFrontWith(t, nil) }
+
+// newFrontWith is newFront whose peers are told to peers, nil for its own facts.
+func newFrontWith(t testing.TB, peers Peers) *front {
 	router, err := routertest.NewRouter(routertest.Config{Modules: []routertest.ModuleConfig{{ID: "owner"}, {ID: "tool"}}})
 	require.NoError(t, err)
 	t.Cleanup(router.Close)
@@ -56,8 +59,11 @@ func newFront(t testing.TB) *front {
 	rand.Read(key)
 	rand.Read(id)
 	f := &front{t: t, router: router, facts: &stubFacts{closed: make(chan ConnID, 1024)}, file: filepath.Join(t.TempDir(), "c.json")}
+	if peers == nil {
+		peers = f.facts
+	}
 	f.server, err = NewServer(Params{
-		Log: zap.NewNop(), Peers: f.facts, Launches: f.facts, Recorder: f.facts,
+		Log: zap.NewNop(), Peers: peers, Launches: f.facts, Recorder: f.facts,
 		Key: key, DaemonID: id, AuthorityOwners: []string{"owner"},
 	})
 	require.NoError(t, err)

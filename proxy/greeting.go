@@ -21,15 +21,43 @@ type greeting struct {
 	fd     int // -1 when it is over
 	up     int // its upstream connection, -1 before there is one
 	hup    bool
+	socket Socket
 	hand   *handshake.Greeting
 	rest   []byte // frames that came behind the proof
 	due    time.Time
+	asked  bool // its peer is being attributed, or was
 
 	// Under the server's lock: whoever comes last, the end of its peer's attribution
 	// or what needs it, goes on.
 	known bool // its peer has been attributed, as far as it can be
 	over  bool
 	waits bool // it is authenticated
+}
+
+// attribute learns who a greeting's peer is.
+func (g *greeting) attribute() {
+	s := g.server
+	if s.p.Peers.Accepted(g.id, g.socket, false) {
+		g.named()
+		return
+	}
+	s.work(func() {
+		s.p.Peers.Accepted(g.id, g.socket, true)
+		if waits, over := g.named(); over {
+			g.leave()
+		} else if waits {
+			g.loop.post(func() { g.loop.begin(g) })
+		}
+	})
+}
+
+// named notes that a greeting's peer is attributed, and says what waited for it.
+func (g *greeting) named() (waits, over bool) {
+	s := g.server
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g.known = true
+	return g.waits, g.over
 }
 
 // end closes a greeting that leads to no session.
@@ -46,7 +74,10 @@ func (g *greeting) end() {
 	g.over = true
 	known := g.known
 	s.mu.Unlock()
-	if known {
+	switch {
+	case !g.asked:
+		<-s.slots
+	case known:
 		g.leave()
 	}
 }
@@ -95,6 +126,10 @@ func (l *Loop) greet(g *greeting) {
 				if sent, _ := l.kernel.write(g.fd, reply); sent < len(reply) {
 					l.dismiss(g, "its peer takes no proof")
 					return
+				}
+				if !g.asked { // while the peer works on its proof
+					g.asked = true
+					g.attribute()
 				}
 			}
 			if g.hand.Done() {

@@ -184,10 +184,10 @@ func (l *Loop) turn(events []unix.EpollEvent) bool {
 		return false
 	}
 	l.runReady()
+	l.runEars()
 	l.idling = l.runIdle()
 	l.runTimers()
 	l.runGreetings()
-	l.runEars()
 	return true
 }
 
@@ -203,7 +203,7 @@ func (l *Loop) event(ev unix.EpollEvent) {
 			g.hup = g.hup || ev.Events&(unix.EPOLLERR|unix.EPOLLHUP|unix.EPOLLRDHUP) != 0
 			l.greet(g)
 		} else if e := l.ears[ev.Fd]; e != nil {
-			l.accept(e)
+			e.heard = true
 		}
 		return
 	}

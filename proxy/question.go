@@ -10,9 +10,10 @@ import (
 // Peers learns of every accepted connection, so that attribution can say whose
 // it is.
 type Peers interface {
-	// Accepted comes once for each connection, when it has been accepted, on a
-	// goroutine of its own: it may take its time. The session begins after it.
-	Accepted(id ConnID, s Socket)
+	// Accepted comes for each connection that greets; its session begins when that
+	// returned true. It is false where it would have to wait, and comes again then
+	// on a goroutine of its own, where it may.
+	Accepted(id ConnID, s Socket, mayWait bool) bool
 	// Closed comes once, when nothing more will be asked of it. It must not block.
 	Closed(id ConnID)
 }

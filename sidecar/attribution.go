@@ -200,6 +200,10 @@ func (p processes) Peer(s proxy.Socket) (launch.Process, func()) {
 		func() { peer.Close() }
 }
 
+// Waits implements [launch.Attributor]. The hooks' records are at hand; a search of
+// /proc takes as long as there are processes.
+func (p processes) Waits() bool { return p.source.Source() != bpf.SourceEBPF }
+
 func (p processes) Lookup(pid uint32) (launch.Process, bool) {
 	i, err := bpf.InstanceOf(int(pid))
 	return ofInstance(i), err == nil

@@ -91,12 +91,12 @@ func (s *stage) restart() {
 
 // The stage knows the launches as a test has it: every nonce is good.
 
-func (s *stage) Accepted(proxy.ConnID, proxy.Socket)     {}
-func (s *stage) Closed(proxy.ConnID)                     {}
-func (s *stage) Registered(proxy.ConnID, string, string) {}
-func (s *stage) Unregistered(proxy.ConnID)               {}
-func (s *stage) Severed(proxy.ConnID)                    {}
-func (s *stage) Record(proxy.Decision)                   {}
+func (s *stage) Accepted(proxy.ConnID, proxy.Socket, bool) bool { return true }
+func (s *stage) Closed(proxy.ConnID)                            {}
+func (s *stage) Registered(proxy.ConnID, string, string)        {}
+func (s *stage) Unregistered(proxy.ConnID)                      {}
+func (s *stage) Severed(proxy.ConnID)                           {}
+func (s *stage) Record(proxy.Decision)                          {}
 func (s *stage) Ask(q proxy.Question, reply func(proxy.Answer)) {
 	s.mu.Lock()
 	known := s.configured[q.ModuleID]

@@ -208,6 +208,7 @@ type fakeProcesses struct {
 	parents map[uint32]uint32
 }
 
+func (f *fakeProcesses) Waits() bool                         { return false }
 func (f *fakeProcesses) Peer(proxy.Socket) (Process, func()) { panic("connect gives the process") }
 
 func (f *fakeProcesses) Lookup(pid uint32) (Process, bool) {

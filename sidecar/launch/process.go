@@ -19,6 +19,8 @@ type Attributor interface {
 	// Peer names the process that connected s, and holds it until release is
 	// called. It is asked once for each connection, when it has been accepted.
 	Peer(s proxy.Socket) (p Process, release func())
+	// Waits says whether Peer has to wait for anything.
+	Waits() bool
 	// Lookup names the living process with this PID.
 	Lookup(pid uint32) (Process, bool)
 	// Parent names the parent of a living process.
@@ -52,14 +54,18 @@ func (t *Table) descends(p, root Process, tree bool) bool {
 }
 
 // Accepted attributes a connection. See [proxy.Peers].
-func (t *Table) Accepted(id proxy.ConnID, s proxy.Socket) {
+func (t *Table) Accepted(id proxy.ConnID, s proxy.Socket, mayWait bool) bool {
 	p, release := Process{}, func() {}
 	if t.p.Attributor != nil {
+		if !mayWait && t.p.Attributor.Waits() {
+			return false
+		}
 		p, release = t.p.Attributor.Peer(s)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.peers[id] = held{p, release}
+	return true
 }
 
 // Closed lets a connection's process go. See [proxy.Peers].

@@ -29,12 +29,12 @@ type front struct {
 // fakeFacts believes every nonce.
 type fakeFacts struct{}
 
-func (fakeFacts) Accepted(proxy.ConnID, proxy.Socket)     {}
-func (fakeFacts) Closed(proxy.ConnID)                     {}
-func (fakeFacts) Registered(proxy.ConnID, string, string) {}
-func (fakeFacts) Severed(proxy.ConnID)                    {}
-func (fakeFacts) Unregistered(proxy.ConnID)               {}
-func (fakeFacts) Record(proxy.Decision)                   {}
+func (fakeFacts) Accepted(proxy.ConnID, proxy.Socket, bool) bool { return true }
+func (fakeFacts) Closed(proxy.ConnID)                            {}
+func (fakeFacts) Registered(proxy.ConnID, string, string)        {}
+func (fakeFacts) Severed(proxy.ConnID)                           {}
+func (fakeFacts) Unregistered(proxy.ConnID)                      {}
+func (fakeFacts) Record(proxy.Decision)                          {}
 func (fakeFacts) Ask(_ proxy.Question, r func(proxy.Answer)) {
 	r(proxy.Answer{Configured: true, Current: true, Launch: 1})
 }
