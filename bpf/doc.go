@@ -8,7 +8,7 @@
 //	connect(2)      connect4, connect6   who calls, by the client socket's cookie
 //	  first SYN     sockops              who, by network namespace and tuple
 //	  established   sockops              who, by the accepted socket's cookie
-//	accept(2)       Attributor.Peer      SO_COOKIE, record, pidfd, start time
+//	accept(2)       Attributor.Peer      SO_COOKIE, record, pidfd, start time (read once for a process)
 //
 // A name is settled when the connection is made and carried along; it is never
 // looked up again later, when the socket may have changed hands. Records are

@@ -23,10 +23,10 @@
 // table, the marks of opens under way, and a way to post an event to another
 // session. A [Server] owns the listener, the loops and the current world.
 //
-// Goroutines: one for each listener, one for each accepted connection until its
-// process is known, one for each upstream dial (it ends within twice
-// [handshake.Timeout]), one for each loop, which also runs the handshakes of its
-// connections, and for each world one that sweeps it, one that renders its change
+// Goroutines: one for each loop, which also accepts connections and runs their
+// handshakes, one for each connection whose process has to be searched for until it
+// is known, one for each upstream dial (it ends within twice
+// [handshake.Timeout]), and for each world one that sweeps it, one that renders its change
 // feed and one that keeps spare upstream connections; one for each large owner
 // call being decoded and each snapshot being taken.
 // All are the server's, and [Server.Shutdown] waits for all of them.

@@ -204,7 +204,7 @@ func (l *Loop) begin(g *greeting) {
 	l.again(peer)
 	if len(g.rest) > 0 {
 		p.session.FromPeer(g.rest)
-		l.carry(p)
+		l.carry(p, toRouter)
 	}
 }
 

@@ -76,7 +76,7 @@ func (l *Loop) read(sd *side) {
 			if n < len(l.buf) && !sd.hup {
 				sd.readable = false
 			}
-			l.carry(p)
+			l.carry(p, sd.dir)
 			if sd.fd < 0 {
 				return
 			}
@@ -119,10 +119,12 @@ func (l *Loop) ended(sd *side, err error) {
 	l.arm(p, lingerLimit)
 }
 
-// carry writes what the session wrote to both sockets, tells it what its peer has
-// not taken, and closes the pair when the session has ended.
-func (l *Loop) carry(p *pair) {
-	l.deliver(p)
+// carry writes what the session wrote to both sockets, what goes on in dir before
+// what turns back, tells it what its peer has not taken, and closes the pair when
+// the session has ended.
+func (l *Loop) carry(p *pair, dir direction) {
+	l.deliver(p, dir)
+	l.deliver(p, dir.other())
 	if p.sides[0].fd < 0 {
 		return
 	}
@@ -132,16 +134,14 @@ func (l *Loop) carry(p *pair) {
 	l.settle(p)
 }
 
-func (l *Loop) deliver(p *pair) {
-	for d := range p.sides {
-		segs, goodbye := p.session.outs[d].take()
-		if len(segs) > 0 {
-			l.send(&p.sides[direction(d).other()], segs, goodbye)
-			clear(segs) // what was relayed is not kept alive
-			if p.sides[0].fd < 0 {
-				return
-			}
-		}
+func (l *Loop) deliver(p *pair, dir direction) {
+	if p.sides[0].fd < 0 {
+		return
+	}
+	segs, goodbye := p.session.outs[dir].take()
+	if len(segs) > 0 {
+		l.send(&p.sides[dir.other()], segs, goodbye)
+		clear(segs) // what was relayed is not kept alive
 	}
 }
 
@@ -243,7 +243,7 @@ func (l *Loop) flush(sd *side) {
 	if n == len(sd.out) {
 		sd.out = nil // an idle connection holds no buffer
 		l.times.taken(sd)
-		l.carry(sd.pair)
+		l.carry(sd.pair, toRouter)
 		if p := sd.pair; p.linger && p.sides[0].fd >= 0 && len(p.sides[0].out)+len(p.sides[1].out) == 0 {
 			l.drop(p, p.session.reason)
 		}
@@ -275,7 +275,7 @@ func (l *Loop) handle(p *pair, e Event, gone func()) {
 			return
 		}
 	}
-	l.carry(p)
+	l.carry(p, toRouter)
 	if p.sides[0].fd >= 0 {
 		l.again(&p.sides[0])
 		l.again(&p.sides[1])
