@@ -137,13 +137,24 @@ func TestClientsSpreadOverTheirLoops(t *testing.T) {
 	require.EqualValues(t, 3, f.server.loops[2].load.Load())
 }
 
+// listenAside listens where nobody else does: a port that is let go there is not
+// another's the next moment.
+func listenAside(t *testing.T) net.Listener {
+	l, err := net.Listen("tcp", "127.0.0.2:0")
+	require.NoError(t, err)
+	return l
+}
+
 func TestNobodyConnectsAfterDeafenAndSessionsGoOn(t *testing.T) {
 	f := newFront(t)
 	c := f.client()
-	file, err := connfile.Read(f.file)
+	l := listenAside(t)
+	require.NoError(t, f.server.Serve(l))
+	d, err := net.Dial("tcp", l.Addr().String())
 	require.NoError(t, err)
+	require.NoError(t, d.Close())
 	f.server.Deafen()
-	_, err = net.Dial("tcp", file.Endpoints[0].Address())
+	_, err = net.Dial("tcp", l.Addr().String())
 	require.Error(t, err)
 	c.Settle()
 }
@@ -167,8 +178,7 @@ func TestServeTakesNoMoreAfterShutdown(t *testing.T) {
 	s, err := NewServer(Params{Log: zap.NewNop(), Peers: f.facts, Launches: f.facts, Recorder: f.facts})
 	require.NoError(t, err)
 	require.NoError(t, s.Shutdown(t.Context()))
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	l := listenAside(t)
 	require.ErrorIs(t, s.Serve(l), net.ErrClosed)
 	_, err = net.Dial("tcp", l.Addr().String())
 	require.Error(t, err)
