@@ -63,7 +63,7 @@ func (s *Server) Deafen() {
 }
 
 func (l *Loop) hear(e *ear) {
-	l.ears[int32(e.fd)] = e
+	l.ears = append(l.ears, e)
 	l.listen(e, unix.EPOLL_CTL_ADD)
 }
 
@@ -80,10 +80,10 @@ func (l *Loop) listen(e *ear, how int) {
 }
 
 func (l *Loop) deafen() {
-	for fd, e := range l.ears {
-		delete(l.ears, fd)
+	for _, e := range l.ears {
 		unix.Close(e.fd)
 	}
+	l.ears = nil
 }
 
 // accept takes the connections that wait at e.

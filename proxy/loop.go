@@ -34,7 +34,7 @@ type Loop struct {
 	pack   []byte  // small segments for one write
 	timers []*pair // pairs with a deadline
 
-	ears      map[int32]*ear
+	ears      []*ear
 	greetings map[int32]*greeting
 	line      []*greeting  // by deadline
 	load      atomic.Int32 // greetings and pairs
@@ -58,7 +58,7 @@ func NewLoop() (*Loop, error) {
 		unix.Close(wake)
 		return nil, fmt.Errorf("epoll: %w", err)
 	}
-	return &Loop{kernel: rawKernel{}, poll: poll, wake: wake, pairs: make(map[*pair]struct{}), byFD: make(map[int32]*side), ears: make(map[int32]*ear), greetings: make(map[int32]*greeting), buf: make([]byte, readSize)}, nil
+	return &Loop{kernel: rawKernel{}, poll: poll, wake: wake, pairs: make(map[*pair]struct{}), byFD: make(map[int32]*side), greetings: make(map[int32]*greeting), buf: make([]byte, readSize)}, nil
 }
 
 // post runs f on the loop's thread. It never blocks. After the loop has been
@@ -202,8 +202,9 @@ func (l *Loop) event(ev unix.EpollEvent) {
 		if g := l.greetings[ev.Fd]; g != nil {
 			g.hup = g.hup || ev.Events&(unix.EPOLLERR|unix.EPOLLHUP|unix.EPOLLRDHUP) != 0
 			l.greet(g)
-		} else if e := l.ears[ev.Fd]; e != nil {
-			e.heard = true
+		}
+		for _, e := range l.ears {
+			e.heard = e.heard || e.fd == int(ev.Fd)
 		}
 		return
 	}

@@ -70,10 +70,6 @@ func giveRoom(n int) {
 	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + n)
 }
 
-// yieldThread lets another thread have this one's processor, when one waits for it:
-// a loop that has been woken does not take it from anybody.
-func yieldThread() { unix.Syscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }
-
 // preferBatches makes the calling thread wait for its waker's time slice when it
 // is woken, and so find more to do at once. A kernel that refuses it costs speed
 // and nothing else.

@@ -81,7 +81,7 @@ func NewServer(p Params) (*Server, error) {
 // Attach says that the router is there: sessions accepted from now on belong to
 // a new world, with an empty table under incarnation.
 func (s *Server) Attach(up Upstream, incarnation string) *World {
-	cfg := table.Config{Incarnation: incarnation, AuthorityOwners: s.p.AuthorityOwners, Tombstones: s.p.Tombstones, Yield: yieldThread}
+	cfg := table.Config{Incarnation: incarnation, AuthorityOwners: s.p.AuthorityOwners, Tombstones: s.p.Tombstones}
 	if s.p.Journal != nil {
 		cfg.Journal = s.p.Journal
 	}

@@ -16,21 +16,14 @@ import (
 // of its group in memory, so it is small.
 const groupSize = 8
 
-// perYield is how many records are walked before others may go first.
-const perYield = 64
-
 // perDecoder is how many records are worth another goroutine.
 const perDecoder = 512
 
 // recordsApart reads the list of records that comes. It gives up, and leaves r
 // where it was, when the list is not what it should be: somebody else says why.
 func (c *call) recordsApart(r *reader) bool {
-	yield := func() {}
-	if c.recall != nil {
-		yield = c.recall.yield
-	}
-	w := walk{scanner: r.scanner, last: c.recall.known(), yield: yield}
-	if !w.list() || !decodeAll(w.entries, w.fresh, yield) {
+	w := walk{scanner: r.scanner, last: c.recall.known()}
+	if !w.list() || !decodeAll(w.entries, w.fresh) {
 		return false
 	}
 	r.at = w.at
@@ -53,7 +46,6 @@ type walk struct {
 	entries []entry
 	fresh   []int // entries that must be decoded; raw is the list's text
 	inPlace bool  // what was recognized stands where it stood
-	yield   func()
 }
 
 func (w *walk) list() bool {
@@ -70,9 +62,6 @@ func (w *walk) list() bool {
 			return err == nil
 		}
 		w.space()
-		if len(w.entries)%perYield == 0 {
-			w.yield()
-		}
 		if next < len(w.last.records) && strings.HasPrefix(w.text[w.at:], w.last.records[next].raw) {
 			w.recognize(next)
 			next, missed = next+1, false
@@ -113,7 +102,7 @@ func (w *walk) recognize(i int) {
 
 // decodeAll decodes the entries that fresh names. It is false when one of them is
 // malformed.
-func decodeAll(entries []entry, fresh []int, yield func()) bool {
+func decodeAll(entries []entry, fresh []int) bool {
 	decoders := min(runtime.NumCPU(), len(fresh)/perDecoder+1)
 	var failed atomic.Bool
 	var all sync.WaitGroup
@@ -126,7 +115,6 @@ func decodeAll(entries []entry, fresh []int, yield func()) bool {
 					failed.Store(true)
 				}
 				part = part[n:]
-				yield()
 			}
 		}
 		if i == decoders-1 {

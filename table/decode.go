@@ -23,7 +23,7 @@ func (t *Table) DecodeSync(owner string, body []byte) (*SyncCall, *Refusal) {
 	if len(body) <= longBody {
 		return DecodeSync(body)
 	}
-	r, _ := t.recalls.LoadOrStore(owner, &recall{yield: t.yield})
+	r, _ := t.recalls.LoadOrStore(owner, &recall{})
 	return decodeSync(body, r.(*recall))
 }
 

@@ -9,7 +9,7 @@
 //
 // A call goes through three steps:
 //
-//	DecodeSync, DecodeApply   off the lock: strict decoding, sorted sets, digests; yields
+//	DecodeSync, DecodeApply   off the lock: strict decoding, sorted sets, digests
 //	Table.Sync, Table.Apply   under the lock: authority, generation, body checks,
 //	                          then the change is staged beside the state, judged
 //	                          as a whole, and committed or forgotten

@@ -10,8 +10,6 @@ import (
 // decoding makes of a record depends on its bytes alone, so the same bytes are the
 // same record.
 type recall struct {
-	yield func()
-
 	mu  sync.Mutex
 	set *recalled // never nil once one was kept
 }

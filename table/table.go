@@ -15,9 +15,6 @@ type Config struct {
 	Tombstones TombstoneReader
 	// Journal is told of every change. nil: nobody is.
 	Journal Journal
-	// Yield lets others go first. A long call asks for it every few records while it
-	// is decoded, off the lock. nil: nobody waits.
-	Yield func()
 }
 
 // Table holds every scope of one incarnation. It is safe for concurrent use: one
@@ -28,7 +25,6 @@ type Table struct {
 	authorized  map[string]struct{}
 	remembered  TombstoneReader
 	journal     Journal
-	yield       func()
 	feed        feed
 	recalls     sync.Map // of *recall, by owner's id
 
@@ -55,15 +51,11 @@ func New(cfg Config) *Table {
 		authorized:  map[string]struct{}{},
 		remembered:  cfg.Tombstones,
 		journal:     cfg.Journal,
-		yield:       cfg.Yield,
 		owners:      map[string]*owner{},
 		peers:       map[Peer]*peer{},
 		routes:      map[RouteID]*route{},
 		children:    map[ScopeID]map[*scope]struct{}{},
 		awaiting:    map[string]map[*scope]struct{}{},
-	}
-	if t.yield == nil {
-		t.yield = func() {}
 	}
 	for _, id := range cfg.AuthorityOwners {
 		t.authorized[id] = struct{}{}
