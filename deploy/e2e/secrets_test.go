@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"scopeward/proxy/connfile"
+	"scopeward/proxy/routertest"
 	"scopeward/proxy/wire"
 
 	"github.com/stretchr/testify/require"
@@ -28,7 +29,7 @@ import (
 func TestSecrets(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, cast())
-	w.metricsAddr = "127.0.0.1:" + strconv.Itoa(freePort(t))
+	w.metricsAddr = "127.0.0.1:" + strconv.Itoa(routertest.FreePort(t))
 	w.configure()
 	proof := bytes.Repeat([]byte("proof-of-bind..!"), 2)
 	wrong := bytes.Repeat([]byte("another-proof.!?"), 2)

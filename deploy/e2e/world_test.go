@@ -2,16 +2,15 @@ package e2e
 
 import (
 	"bytes"
-	"fmt"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
+	"scopeward/proxy/routertest"
 	"scopeward/proxy/wire"
 
 	"github.com/stretchr/testify/require"
@@ -64,7 +63,7 @@ func newStubWorld(t *testing.T, modules map[string]module) *world {
 func newWorldWith(t *testing.T, bin, program string, modules map[string]module) *world {
 	t.Helper()
 	w := &world{
-		t: t, bin: bin, program: program, port: freePort(t), modules: modules,
+		t: t, bin: bin, program: program, port: routertest.FreePort(t), modules: modules,
 		mode: "observe", owners: []string{idOwner},
 	}
 	var err error
@@ -170,27 +169,6 @@ func (w *world) write(path string, content []byte) {
 	w.t.Helper()
 	require.NoError(w.t, os.WriteFile(path+".new", content, 0o600))
 	require.NoError(w.t, os.Rename(path+".new", path))
-}
-
-// given counts the ports that freePort gave out.
-var given atomic.Int32
-
-// freePort is a port that nobody takes before its owner does, or between two of
-// its owner's lives: it is below those that the kernel gives away, and no other
-// world of this process has it.
-func freePort(t *testing.T) int {
-	t.Helper()
-	const first, many = 20_000, 10_000
-	for range many {
-		port := first + (os.Getpid()+int(given.Add(1)))%many
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err == nil {
-			l.Close()
-			return port
-		}
-	}
-	require.Fail(t, "no port is free")
-	return 0
 }
 
 func (w *world) env() []string {

@@ -2,11 +2,9 @@ package routertest
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -56,7 +54,7 @@ func newRealRig(t *testing.T, cfg Config) *rig {
 			"enabled": !m.Disabled, "reserved": m.Reserved, "drain_timeout_ms": 100,
 		}
 	}
-	config := wire.MustMarshal(Doc{"version": 1, "port": freePort(t), "modules": modules})
+	config := wire.MustMarshal(Doc{"version": 1, "port": FreePort(t), "modules": modules})
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "cfg/cortexkit/subc.jsonc"), config, 0o600))
 
 	log, err := os.Create(filepath.Join(dir, "router.log"))
@@ -80,26 +78,6 @@ func newRealRig(t *testing.T, cfg Config) *rig {
 		return err == nil
 	})
 	return &rig{t: t, real: r}
-}
-
-// given counts the ports that freePort gave out.
-var given atomic.Int32
-
-// freePort is a port that nobody takes before the router does: it is below those
-// that the kernel gives away, and no other router of this process has it.
-func freePort(t *testing.T) int {
-	t.Helper()
-	const first, many = 10_000, 10_000
-	for range many {
-		port := first + (os.Getpid()+int(given.Add(1)))%many
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err == nil {
-			l.Close()
-			return port
-		}
-	}
-	require.Fail(t, "no port is free")
-	return 0
 }
 
 // launch waits for the router's own launch of id.
