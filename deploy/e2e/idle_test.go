@@ -33,6 +33,7 @@ const (
 func TestIdleConnections(t *testing.T) {
 	tr := newTroupe(t)
 	require.True(t, tr.sidecar.stop(syscall.SIGTERM, patience))
+	tr.parted()
 	tr.sidecar = startProcess(t, "sidecar", tr.dir, tr.env(), "/bin/sh", "-c", fmt.Sprintf(`ulimit -Sn %d; exec "$@"`, lowSoftLimit),
 		"sh", scopeward(t), "run", "--config", tr.path("side/config.jsonc"))
 	tr.gather(backLimit)

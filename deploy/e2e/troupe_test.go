@@ -66,6 +66,29 @@ func newTroupe(t *testing.T, prepare ...func(*world)) *troupe {
 	return tr
 }
 
+// launchRouter starts the router again, once what hung on its last life is seen to
+// have ended: gather would take it for today's.
+func (tr *troupe) launchRouter() {
+	tr.t.Helper()
+	tr.parted()
+	tr.world.launchRouter()
+}
+
+// launchSidecar is launchRouter of the sidecar.
+func (tr *troupe) launchSidecar() {
+	tr.t.Helper()
+	tr.parted()
+	tr.world.launchSidecar()
+}
+
+// parted waits until every connection through an ended daemon has ended.
+func (tr *troupe) parted() {
+	tr.t.Helper()
+	for _, l := range tr.links() {
+		within(tr.t, patience, "the connections to end", func() bool { return l == nil || over(l) })
+	}
+}
+
 // perform answers a module's frames as a plain provider does, and keeps binds
 // while they are to be held.
 func (tr *troupe) perform(l *link, f wire.Frame) bool {
