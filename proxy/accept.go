@@ -81,6 +81,8 @@ func (l *Loop) listen(e *ear, how int) {
 
 func (l *Loop) deafen() {
 	for _, e := range l.ears {
+		// The service manager may hold the socket too: closing alone would not end it.
+		_ = unix.EpollCtl(l.poll, unix.EPOLL_CTL_DEL, e.fd, nil) // it is there
 		unix.Close(e.fd)
 	}
 	l.ears = nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
 
 	"scopeward/proxy/connfile"
 	"scopeward/proxy/handshake"
@@ -157,6 +158,26 @@ func TestNobodyConnectsAfterDeafenAndSessionsGoOn(t *testing.T) {
 	_, err = net.Dial("tcp", l.Addr().String())
 	require.Error(t, err)
 	c.Settle()
+}
+
+// The service manager holds a socket that it gave us.
+func TestWhoIsDeafenedHearsNothingOfASocketThatOthersHold(t *testing.T) {
+	f := newFront(t)
+	l := listenAside(t)
+	held, err := l.(*net.TCPListener).File()
+	require.NoError(t, err)
+	defer held.Close()
+	require.NoError(t, f.server.Serve(l))
+	f.server.Deafen()
+	c, err := net.Dial("tcp", l.Addr().String())
+	require.NoError(t, err)
+	defer c.Close()
+	on, events := f.server.loops[1], make([]unix.EpollEvent, 8)
+	n, err := unix.EpollWait(on.poll, events, 0)
+	require.NoError(t, err)
+	for _, ev := range events[:n] {
+		require.EqualValues(t, on.wake, ev.Fd)
+	}
 }
 
 func TestAnEarThatRestsListensAgain(t *testing.T) {

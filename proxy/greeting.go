@@ -60,6 +60,15 @@ func (g *greeting) named() (waits, over bool) {
 	return g.waits, g.over
 }
 
+// waitsForName reports whether a greeting's attribution lasts. Its end begins the
+// session then.
+func (g *greeting) waitsForName() bool {
+	g.server.mu.Lock()
+	defer g.server.mu.Unlock()
+	g.waits = !g.known
+	return g.waits
+}
+
 // end closes a greeting that leads to no session.
 func (g *greeting) end() {
 	unix.Close(g.fd)
@@ -182,13 +191,10 @@ func (l *Loop) authenticated(g *greeting) {
 // begin makes a session of a greeting and its upstream connection, once its peer
 // has been attributed.
 func (l *Loop) begin(g *greeting) {
-	if g.fd < 0 {
+	if g.fd < 0 || g.waitsForName() {
 		return
 	}
-	p, wait := g.server.pair(g)
-	if wait {
-		return
-	}
+	p := g.server.pair(g)
 	if p == nil {
 		l.dismiss(g, "the router is gone")
 		return

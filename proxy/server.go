@@ -148,17 +148,8 @@ func (s *Server) World() *World {
 }
 
 // pair makes a session of a greeting's two authenticated sockets, or nothing when
-// their world is gone. It says wait while the peer's attribution lasts.
-func (s *Server) pair(g *greeting) (_ *pair, wait bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !g.known {
-		g.waits = true
-		return nil, true
-	}
-	if s.closed || s.world != g.world {
-		return nil, false
-	}
+// their world is gone.
+func (s *Server) pair(g *greeting) *pair {
 	p := &pair{session: newSession(g.id, g.world), home: s.loops[0]}
 	p.sides[toRouter] = side{pair: p, dir: toRouter, fd: g.fd}
 	p.sides[toPeer] = side{pair: p, dir: toPeer, fd: g.up}
@@ -170,10 +161,16 @@ func (s *Server) pair(g *greeting) (_ *pair, wait bool) {
 		s.p.Log.Debug("connection closed", zap.Uint64("conn", g.id), zap.String("why", reason))
 	}
 	p.loop.Store(g.loop)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || s.world != g.world {
+		p.session.End("the router is gone")
+		return nil
+	}
 	delete(s.greetings, g)
 	<-s.slots
 	s.conns[g.id] = p
-	return p, false
+	return p
 }
 
 // post gives a session an event, on its loop's thread. For one that is gone it
