@@ -20,13 +20,20 @@ type ear struct {
 	server  *Server
 	fd      int
 	heard   bool // somebody wants to connect
-	resting bool // out of descriptors or memory
+	resting bool // nothing is accepted meanwhile
 	until   time.Time
+
+	since time.Time // when it last accepted
+	seen  uint64    // the calls then
 }
 
 // acceptsInARow is how many connections are accepted before the loop looks at
 // its sockets.
 const acceptsInARow = 16
+
+// acceptEvery is how long it takes from one connection to the next while calls are
+// relayed: a handshake keeps three processes busy, and so do those who say no more.
+const acceptEvery = 2 * time.Millisecond
 
 // restFor is how long nothing is accepted when there is nothing to accept with.
 const restFor = 100 * time.Millisecond
@@ -90,7 +97,17 @@ func (l *Loop) deafen() {
 
 // accept takes the connections that wait at e.
 func (l *Loop) accept(e *ear) {
-	for range acceptsInARow {
+	now, calls, n := time.Now(), l.allCalls(), acceptsInARow
+	if calls != e.seen {
+		if soon := e.since.Add(acceptEvery); now.Before(soon) {
+			l.hasten(now)
+			l.rest(e, soon)
+			return
+		}
+		n = 1
+	}
+	e.since, e.seen = now, calls
+	for range n {
 		fd, from, err := acceptFrom(e.fd)
 		switch err {
 		case nil:
@@ -100,14 +117,14 @@ func (l *Loop) accept(e *ear) {
 		case unix.EINTR, unix.ECONNABORTED:
 		default: // out of descriptors or memory: they come back
 			e.server.p.Log.Warn("accept failed; trying again", zap.Error(err), zap.Duration("in", restFor))
-			l.rest(e)
+			l.rest(e, now.Add(restFor))
 			return
 		}
 	}
 }
 
-func (l *Loop) rest(e *ear) {
-	e.resting, e.until = true, time.Now().Add(restFor)
+func (l *Loop) rest(e *ear, until time.Time) {
+	e.resting, e.until = true, until
 	l.listen(e, unix.EPOLL_CTL_MOD)
 }
 

@@ -186,7 +186,7 @@ func TestAnEarThatRestsListensAgain(t *testing.T) {
 	rested := make(chan struct{})
 	require.True(t, l.post(func() {
 		for _, e := range l.ears {
-			l.rest(e)
+			l.rest(e, time.Now().Add(restFor))
 		}
 		close(rested)
 	}))

@@ -156,8 +156,14 @@ func (s *Session) refuseCorr(f held) {
 
 // forward passes a request on and remembers that it is unanswered.
 func (s *Session) forward(f held, r request) {
-	s.requests[f.Corr] = r
+	s.asks(f.Corr, r, len(f.frame))
 	s.write(toRouter, f.frame)
+}
+
+// asks remembers an unanswered request, and what it costs.
+func (s *Session) asks(corr uint64, r request, size int) {
+	s.requests[corr] = r
+	s.units -= requestUnits - 1 + size/askedUnit
 }
 
 // refuseShape answers a body that is an array where an object belongs.

@@ -19,6 +19,9 @@
 // and carries away what it wrote: in production a [Loop] does, in the
 // simulation an in-memory driver. Neither holds a rule.
 //
+// What a peer asks for is paced (pace.go): beside calls it goes on a little at a
+// time, and calls go past it. The session counts, its driver gives.
+//
 // A [World] is what the sessions of one router incarnation share: the scope
 // table, the marks of opens under way, and a way to post an event to another
 // session. A [Server] owns the listener, the loops and the current world.

@@ -1,6 +1,8 @@
 package proxy
 
 import (
+	"unsafe"
+
 	"scopeward/proxy/wire"
 )
 
@@ -38,6 +40,7 @@ type lane struct {
 	kept []byte
 
 	parked  bool   // the front of queue waits for an answer
+	short   bool   // or for units
 	asked   asked  // what that frame has been told
 	queue   []held // the parked frame and those behind it, in order
 	waiting int    // bytes in queue
@@ -49,10 +52,14 @@ type lane struct {
 type held struct {
 	wire.Header
 	frame []byte // header and body
+	paid  bool   // it needs no more units
 	own   bool   // frame is nobody else's: it may be kept as it is
 }
 
 func (f *held) body() []byte { return f.frame[wire.HeaderLen:] }
+
+// room is how much memory a frame takes in a queue.
+func (f *held) room() int { return len(f.frame) + int(unsafe.Sizeof(*f)) }
 
 // stay makes f one that may be kept.
 func (f *held) stay() {
@@ -203,6 +210,11 @@ func (s *Session) whole(l *lane, frame []byte, own bool) {
 		l.keep(s, f)
 		return
 	}
+	if f.paid = s.pay(l, h); !f.paid {
+		l.parked, l.short = true, true
+		l.keep(s, f)
+		return
+	}
 	s.handle(l, f)
 }
 
@@ -210,7 +222,7 @@ func (s *Session) whole(l *lane, frame []byte, own bool) {
 func (l *lane) keep(s *Session, f held) {
 	f.stay()
 	l.queue = append(l.queue, f)
-	l.waiting += len(f.frame)
+	l.waiting += f.room()
 	if f.Channel != wire.ControlChannel {
 		l.wait(f.Channel)
 		return
@@ -252,18 +264,23 @@ func (l *lane) park(f held) held {
 	l.parked = true
 	f.stay()
 	l.queue = append([]held{f}, l.queue...)
-	l.waiting += len(f.frame)
+	l.waiting += f.room()
 	return f
 }
 
 // resume handles the parked frame again, and then what waited behind it, in
 // order, until one parks.
 func (s *Session) resume(l *lane) {
-	l.parked = false
+	l.parked, l.short = false, false
 	for len(l.queue) > 0 && !s.ended {
 		f := l.queue[0]
+		if !f.paid && !s.pay(l, f.Header) {
+			l.parked, l.short = true, true
+			return
+		}
+		f.paid = true
 		l.queue = l.queue[1:]
-		l.waiting -= len(f.frame)
+		l.waiting -= f.room()
 		s.handle(l, f)
 		if l.parked {
 			return

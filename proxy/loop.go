@@ -34,6 +34,9 @@ type Loop struct {
 	pack   []byte  // small segments for one write
 	timers []*pair // pairs with a deadline
 
+	all    []*Loop // of the server, itself among them
+	ration ration
+
 	ears      []*ear
 	greetings map[int32]*greeting
 	line      []*greeting  // by deadline
@@ -58,7 +61,9 @@ func NewLoop() (*Loop, error) {
 		unix.Close(wake)
 		return nil, fmt.Errorf("epoll: %w", err)
 	}
-	return &Loop{kernel: rawKernel{}, poll: poll, wake: wake, pairs: make(map[*pair]struct{}), byFD: make(map[int32]*side), greetings: make(map[int32]*greeting), buf: make([]byte, readSize)}, nil
+	l := &Loop{kernel: rawKernel{}, poll: poll, wake: wake, pairs: make(map[*pair]struct{}), byFD: make(map[int32]*side), greetings: make(map[int32]*greeting), buf: make([]byte, readSize)}
+	l.all = []*Loop{l}
+	return l, nil
 }
 
 // post runs f on the loop's thread. It never blocks. After the loop has been
@@ -115,6 +120,7 @@ func (l *Loop) adopt(p *pair) {
 			return
 		}
 	}
+	l.provide(p)
 }
 
 // watch asks for a socket's edges.
@@ -133,6 +139,7 @@ func (l *Loop) move(p *pair, to *Loop) {
 		sd.queued, sd.readable = false, false // the new loop is told afresh
 	}
 	delete(l.pairs, p)
+	l.forgo(p)
 	p.loop.Store(to)
 	l.load.Add(-1)
 	to.load.Add(1)
@@ -153,7 +160,7 @@ func (l *Loop) Run() {
 	giveRoom(1)
 	defer giveRoom(-1)
 	runtime.LockOSThread()
-	preferBatches()
+	beInTurn(unix.SCHED_BATCH)
 	for events := make([]unix.EpollEvent, 128); l.turn(events); {
 	}
 	l.deafen()
@@ -187,6 +194,7 @@ func (l *Loop) turn(events []unix.EpollEvent) bool {
 	l.runEars()
 	l.idling = l.runIdle()
 	l.runTimers()
+	l.runRation()
 	l.runGreetings()
 	return true
 }
@@ -281,10 +289,13 @@ func (l *Loop) timeout() int {
 	if len(l.ready) > 0 || l.idling {
 		return 0
 	}
-	if len(l.timers)+len(l.line) == 0 && !l.resting() {
-		return -1
+	switch {
+	case l.ration.short || l.resting():
+		return 1
+	case len(l.timers)+len(l.line) > 0:
+		return 50
 	}
-	return 50
+	return -1
 }
 
 func (l *Loop) runTimers() {

@@ -155,7 +155,7 @@ func (s *Session) openAs(f held, o *wire.Object, claimed table.Principal) {
 		return
 	}
 	s.world.send(op)
-	s.requests[f.Corr] = request{kind: openRequest, open: op}
+	s.asks(f.Corr, request{kind: openRequest, open: op}, len(f.frame))
 	s.marked++
 	s.write(toRouter, frame)
 }

@@ -29,6 +29,8 @@ type pair struct {
 	home    *Loop                // where modules are served
 	sides   [2]side              // by the direction their bytes travel: toRouter is the peer's
 	due     time.Time
+	wants   bool // in its loop's line for units
+	told    bool // that it is paced
 	linger  bool // one side has closed: what is left is being flushed
 	done    func(reason string)
 }
@@ -71,6 +73,9 @@ func (l *Loop) read(sd *side) {
 				p.session.FromPeer(l.buf[:n])
 			} else {
 				p.session.FromRouter(l.buf[:n])
+			}
+			if p.session.Called() {
+				l.ration.calls.Add(1)
 			}
 			// A short read has emptied the socket; the edge comes again with more.
 			if n < len(l.buf) && !sd.hup {
@@ -131,6 +136,7 @@ func (l *Loop) carry(p *pair, dir direction) {
 	if p.session.subs != nil && p.session.Unsent(len(p.sides[toRouter].out)) {
 		l.postIdle(func() { l.handle(p, feedEvent{}, func() {}) })
 	}
+	l.provide(p)
 	l.settle(p)
 }
 

@@ -70,13 +70,14 @@ func giveRoom(n int) {
 	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + n)
 }
 
-// preferBatches makes the calling thread wait for its waker's time slice when it
-// is woken, and so find more to do at once. A kernel that refuses it costs speed
-// and nothing else.
-func preferBatches() {
+// beInTurn sets when the calling thread runs once it is woken. SCHED_BATCH: in its
+// waker's turn or later, and so it finds more to do at once. SCHED_NORMAL: as soon as
+// it can. A kernel that refuses costs speed and nothing else, and a policy that is
+// neither was somebody's choice.
+func beInTurn(policy uint32) {
 	attr, err := unix.SchedGetAttr(0, 0)
-	if err == nil && attr.Policy == unix.SCHED_NORMAL {
-		attr.Policy = unix.SCHED_BATCH
+	if err == nil && attr.Policy != policy && (attr.Policy == unix.SCHED_NORMAL || attr.Policy == unix.SCHED_BATCH) {
+		attr.Policy = policy
 		_ = unix.SchedSetAttr(0, attr, 0)
 	}
 }

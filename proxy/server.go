@@ -73,6 +73,9 @@ func NewServer(p Params) (*Server, error) {
 			return nil, err
 		}
 		s.loops = append(s.loops, l)
+	}
+	for _, l := range s.loops {
+		l.all = s.loops
 		s.wg.Go(l.Run)
 	}
 	return s, nil

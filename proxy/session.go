@@ -62,6 +62,10 @@ type Session struct {
 	behind    bool // a subscription has more than was written
 	unsent    int  // bytes to the peer that its driver still has
 
+	units  int  // that the peer has; below zero: owes
+	size   int  // of the frame being handled
+	called bool // calls were relayed
+
 	drained [2]map[uint16]uint32 // by direction of travel: per slot, the highest epoch that is dead
 }
 
@@ -94,6 +98,7 @@ const (
 func newSession(id ConnID, w *World) *Session {
 	s := &Session{
 		id: id, world: w,
+		units:    requestUnits,
 		role:     client,
 		requests: make(map[uint64]request),
 	}
@@ -126,6 +131,13 @@ func (s *Session) End(reason string) {
 // Ended reports whether the driver must close both connections.
 func (s *Session) Ended() bool { return s.ended }
 
+// Called reports whether calls were relayed since it was last asked.
+func (s *Session) Called() bool {
+	called := s.called
+	s.called = false
+	return called
+}
+
 // Full reports whether the driver must stop reading from one side until an
 // answer resumes what is parked there.
 func (s *Session) Full(d direction) bool { return s.lanes[d].full() }
@@ -152,6 +164,9 @@ func (s *Session) writeGoodbye(d direction, l leg) {
 
 // refuse answers a request of the peer's.
 func (s *Session) refuse(d direction, corr uint64, code, message string) {
+	if d == toPeer {
+		s.units -= requestUnits + s.size/refusedUnit
+	}
 	s.write(d, wire.AppendError(nil, wire.ControlChannel, 0, corr, wire.ErrorBody{Code: code, Message: message}))
 }
 
@@ -182,14 +197,24 @@ func (s *Session) judge(l *lane, h wire.Header) fate {
 	if l.waits(h) {
 		return hold
 	}
-	if h.Channel != wire.ControlChannel {
-		return s.judgeData(l, h)
+	if s.units <= 0 && s.pays(l, h) {
+		return hold
 	}
-	return s.judgeControl(l, h)
+	var fate fate
+	if h.Channel != wire.ControlChannel {
+		fate = s.judgeData(l, h)
+	} else {
+		fate = s.judgeControl(l, h)
+	}
+	if fate != hold { // or it pays when it is whole
+		s.pay(l, h)
+	}
+	return fate
 }
 
 // handle takes a whole frame in its lane's order.
 func (s *Session) handle(l *lane, f held) {
+	s.size = len(f.frame)
 	var fate fate
 	if f.Channel != wire.ControlChannel {
 		fate = s.judgeData(l, f.Header)
@@ -211,6 +236,8 @@ func (s *Session) judgeData(l *lane, h wire.Header) fate {
 	}
 	if h.Type == wire.Goodbye {
 		s.parting(l, leg{h.Channel, h.Epoch})
+	} else {
+		s.called = true
 	}
 	return pass
 }

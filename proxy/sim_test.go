@@ -132,6 +132,14 @@ func (s *sim) happenings() []func() {
 				list = append(list, func() { l.move(h) })
 			}
 		}
+		if l.s.Short() {
+			list = append(list, func() {
+				n := 1 + s.rng.IntN(2*requestUnits)
+				s.note("%d gets %d units", l.id, n)
+				l.s.Refill(n)
+				l.carry()
+			})
+		}
 		if len(l.events) > 0 && !s.holds(l, hops) {
 			list = append(list, func() {
 				e := l.events[0]

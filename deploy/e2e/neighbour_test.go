@@ -66,7 +66,9 @@ func beside(tr *troupe, l *link, r *route, name, file string, turns int) (quiet,
 	for range turns {
 		still = calls(l, r, still)
 		stop := tr.flooded(name, file)
-		<-time.After(neighbourPause)
+		for began := time.Now(); time.Since(began) < neighbourPause; {
+			calls(l, r, nil) // the neighbour was there before
+		}
 		busy = calls(l, r, busy)
 		stop()
 		calls(l, r, nil)
