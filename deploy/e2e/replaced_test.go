@@ -141,6 +141,8 @@ func place(t *testing.T, from, to string) {
 	in, err := os.Open(from)
 	require.NoError(t, err)
 	defer in.Close()
+	syscall.ForkLock.RLock() // who is forked meanwhile would have it open: it is busy then
+	defer syscall.ForkLock.RUnlock()
 	out, err := os.OpenFile(to+".new", os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o700)
 	require.NoError(t, err)
 	_, err = io.Copy(out, in)
