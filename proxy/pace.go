@@ -63,8 +63,9 @@ func (s *Session) pay(l *lane, h wire.Header) bool {
 	return true
 }
 
-// Wants reports whether the driver must give the peer units soon.
-func (s *Session) Wants() bool { return s.units < requestUnits }
+// Wants reports whether the driver must give the peer units soon: before it has used
+// them all up, so that while nobody calls it never waits for the next.
+func (s *Session) Wants() bool { return s.units < s.most/2 }
 
 // Short reports whether frames of the peer's wait for units.
 func (s *Session) Short() bool { return s.lanes[toRouter].short }
@@ -72,7 +73,8 @@ func (s *Session) Short() bool { return s.lanes[toRouter].short }
 // Refill gives the peer units. It never has more than a request costs, or than it is
 // given at once. What waited goes on.
 func (s *Session) Refill(units int) {
-	s.units = min(s.units+units, max(units, requestUnits))
+	s.most = max(units, requestUnits)
+	s.units = min(s.units+units, s.most)
 	if l := &s.lanes[toRouter]; l.short && s.units > 0 {
 		s.resume(l)
 	}

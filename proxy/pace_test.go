@@ -50,6 +50,8 @@ func TestOpensWaitForUnitsInOrderAndCallsGoPast(t *testing.T) {
 	require.False(t, c.s.Short())
 	c.s.Refill(unitsAlone)
 	require.False(t, c.s.Wants())
+	c.s.units = requestUnits
+	require.True(t, c.s.Wants(), "before they are used up")
 }
 
 func TestEachGoodbyeCostsAUnit(t *testing.T) {

@@ -63,6 +63,7 @@ type Session struct {
 	unsent    int  // bytes to the peer that its driver still has
 
 	units  int  // that the peer has; below zero: owes
+	most   int  // it can have, as it was last given
 	size   int  // of the frame being handled
 	called bool // calls were relayed
 
@@ -99,6 +100,7 @@ func newSession(id ConnID, w *World) *Session {
 	s := &Session{
 		id: id, world: w,
 		units:    requestUnits,
+		most:     requestUnits,
 		role:     client,
 		requests: make(map[uint64]request),
 	}
