@@ -117,19 +117,38 @@ func TestWhatTheRouterIsAskedCostsByItsLength(t *testing.T) {
 	require.Equal(t, 2-requestUnits-len(call)/askedUnit, c.s.units)
 }
 
-// still returns a pair on a loop that nobody runs.
-func still(t *testing.T, l *Loop, s *Session) *pair {
-	p := &pair{session: s, home: l, done: func(string) {}}
+// still returns a pair on a loop that nobody runs, and the far ends of its sockets.
+func still(t *testing.T, l *Loop, s *Session) (p *pair, far [2]int) {
+	p = &pair{session: s, home: l, done: func(string) {}}
 	for i := range p.sides {
 		fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK, 0)
 		require.NoError(t, err)
+		far[i] = fds[1]
 		t.Cleanup(func() { unix.Close(fds[1]) })
 		p.sides[i] = side{pair: p, dir: direction(i), fd: fds[0]}
 	}
 	p.loop.Store(l)
 	l.adopt(p)
 	t.Cleanup(func() { p.loop.Load().drop(p, "the test is over") })
-	return p
+	return p, far
+}
+
+func TestWhatWaitsForUnitsGoesBeforeItsPeersClose(t *testing.T) {
+	l := stillLoop(t)
+	p, far := still(t, l, newSession(1, newRig(t).world))
+	p.session.units = 1
+	sent := wire.AppendGoodbye(wire.AppendGoodbye(wire.AppendGoodbye(nil, 5, 1), 6, 1), 0, 0)
+	_, err := unix.Write(far[toRouter], sent)
+	require.NoError(t, err)
+	require.NoError(t, unix.Shutdown(far[toRouter], unix.SHUT_WR))
+	peer := &p.sides[toRouter]
+	peer.readable, peer.hup = true, true
+	l.read(peer)
+	require.Negative(t, peer.fd, "it is closed")
+	got := make([]byte, 2*len(sent))
+	n, err := unix.Read(far[toPeer], got)
+	require.NoError(t, err)
+	require.Equal(t, sent, got[:n])
 }
 
 func stillLoop(t *testing.T) *Loop {
@@ -145,7 +164,7 @@ func stillLoop(t *testing.T) *Loop {
 func TestUnitsAreFewBesideCalls(t *testing.T) {
 	l, other := stillLoop(t), stillLoop(t)
 	l.all = []*Loop{l, other}
-	p := still(t, l, newSession(1, newRig(t).world))
+	p, _ := still(t, l, newSession(1, newRig(t).world))
 	for _, c := range []struct{ calls, units int }{{0, unitsAlone}, {1, unitsBesideCalls}, {0, unitsAlone}} {
 		p.session.units = -1000
 		l.provide(p)
@@ -164,7 +183,7 @@ func TestUnitsAreFewBesideCalls(t *testing.T) {
 
 func TestALoopComesBackForWhoIsShortOfUnits(t *testing.T) {
 	l := stillLoop(t)
-	p := still(t, l, newSession(1, newRig(t).world))
+	p, _ := still(t, l, newSession(1, newRig(t).world))
 	require.Equal(t, -1, l.timeout())
 	p.session.units = 0
 	p.session.FromPeer(wire.AppendGoodbye(nil, 5, 1))
@@ -178,7 +197,7 @@ func TestALoopComesBackForWhoIsShortOfUnits(t *testing.T) {
 
 func TestAPairThatMovesIsGivenUnitsByItsNewLoop(t *testing.T) {
 	from, to := stillLoop(t), stillLoop(t)
-	p := still(t, from, newSession(1, newRig(t).world))
+	p, _ := still(t, from, newSession(1, newRig(t).world))
 	p.session.units = 0
 	p.session.FromPeer(wire.AppendGoodbye(nil, 5, 1))
 	from.provide(p)
@@ -244,7 +263,7 @@ func TestLoopsAreInAHurryWhileSomebodyIsShortBesideCalls(t *testing.T) {
 		t.Skip("this kernel does not let a thread choose SCHED_BATCH")
 	}
 	l := stillLoop(t)
-	p := still(t, l, newSession(1, newRig(t).world))
+	p, _ := still(t, l, newSession(1, newRig(t).world))
 	short := func(calls uint64) {
 		p.session.units = -1000
 		p.session.FromPeer(wire.AppendGoodbye(nil, 5, 1))

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -114,6 +115,13 @@ func (l *Loop) ended(sd *side, err error) {
 	}
 	if err != nil {
 		reason += ": " + err.Error()
+	}
+	if sd.dir == toRouter { // what waits for units was sent before: a module's Goodbye, say
+		p.session.Refill(math.MaxInt32)
+		l.deliver(p, toRouter)
+		if sd.fd < 0 {
+			return
+		}
 	}
 	p.session.End(reason)
 	if len(p.sides[sd.dir.other()].out) == 0 {
